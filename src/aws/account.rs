@@ -46,7 +46,7 @@ mod tests {
     use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 
     use super::super::configuration::sdk_behavior;
-    use super::super::{Cause, Clients, Connection};
+    use super::super::{AwsConnection, Cause, Clients};
 
     const IDENTITY: &str = "<GetCallerIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\
         <GetCallerIdentityResult><Arn>arn:aws:iam::111122223333:user/ada</Arn><UserId>AIDA</UserId>\
@@ -85,7 +85,7 @@ mod tests {
     async fn clients(endpoint_url: String) -> Clients {
         let contents = "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = secret\n";
         let files = EnvConfigFiles::builder().with_contents(EnvConfigFileKind::Credentials, contents).build();
-        let connection = Connection {
+        let connection = AwsConnection {
             region: Some("us-west-2".to_owned()),
             endpoint_url: Some(endpoint_url),
             profile: None,

@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 
 use super::answer_limit::AnswerLimit;
 use super::release_files::{ReleaseServer, ReleaseServerError};
-use super::{CallerIdentity, Connection};
+use super::{AwsConnection, CallerIdentity};
 
 /// A client of a service whose answers are limited.
 macro_rules! client {
@@ -41,7 +41,7 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Connects with a configuration that is loaded now.
-    pub(crate) async fn connect(connection: &Connection) -> Self {
+    pub(crate) async fn connect(connection: &AwsConnection) -> Self {
         Self::from_configuration(&connection.load().await, connection.release_server.as_deref())
     }
 

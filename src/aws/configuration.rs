@@ -18,7 +18,7 @@ pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// How AWS is reached. What is not given comes from the environment and the shared configuration files, as for every AWS tool.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Connection {
+pub(crate) struct AwsConnection {
     /// A profile of the shared configuration files.
     pub profile: Option<String>,
     /// The region.
@@ -31,7 +31,7 @@ pub(crate) struct Connection {
     pub tempo: Tempo,
 }
 
-impl Connection {
+impl AwsConnection {
     /// Loads the configuration. Credentials are resolved with the first call, not here.
     pub(super) async fn load(&self) -> SdkConfig {
         self.apply(aws_config::defaults(sdk_behavior())).load().await

@@ -54,7 +54,7 @@ pub(crate) use buckets::{BucketFacts, StoredObject, Upload};
 pub(crate) use caller::CallerIdentity;
 pub(crate) use change_sets::{ChangeSet, ChangeSetRequest, PlannedChange};
 pub(crate) use clients::Clients;
-pub(crate) use configuration::Connection;
+pub(crate) use configuration::AwsConnection;
 pub(crate) use data_objects::{DataBucket, DataObject, LinkRefusal};
 pub(crate) use disks::Snapshot;
 pub(crate) use drift::{

@@ -16,7 +16,7 @@ use aws_smithy_types::body::SdkBody;
 use tokio::time::Instant;
 
 use super::configuration::sdk_behavior;
-use super::{Clients, Connection};
+use super::{AwsConnection, Clients};
 
 /// A call, as the script sees it.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Script {
 
     /// Clients that ask this script.
     pub(crate) async fn clients(&self) -> Clients {
-        let connection = Connection { region: Some("us-west-2".to_owned()), ..Connection::default() };
+        let connection = AwsConnection { region: Some("us-west-2".to_owned()), ..AwsConnection::default() };
         let keys = Credentials::new("AKIDEXAMPLE", "secret", None, None, "script");
         let loader = aws_config::defaults(sdk_behavior())
             .http_client(self.clone())

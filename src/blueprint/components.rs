@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::config::Cluster;
-use crate::config::gpu::runtime_extension;
+use crate::config::gpu::nvidia_runtime_extension;
 use crate::config::kubernetes_release::{Download, Downloads, Release, downloads_of, release_of};
 use crate::document::Fault;
 use crate::well_known::{KUBERNETES_DOWNLOADS, KUBERNETES_REGISTRY};
@@ -57,7 +57,7 @@ impl Components {
             let url = format!("https://{KUBERNETES_DOWNLOADS}/release/{version}/bin/linux/amd64/{name}");
             Download { url: mirror_url(&url, cluster), sha256: sha256.to_owned() }
         };
-        let extension = runtime_extension();
+        let extension = nvidia_runtime_extension();
         Ok(Self {
             images: image_references(release, downloads, cluster),
             kubelet: binary("kubelet", &downloads.kubelet),

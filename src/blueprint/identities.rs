@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::Names;
+use super::ClusterNames;
 use crate::config::values::CertificateName;
 use crate::config::{Cluster, ServiceAccountKey};
 use crate::document::parse_embedded_table;
@@ -168,7 +168,7 @@ impl TryFrom<String> for NameEntry {
 impl Identities {
     /// The identities of one cluster, in the order of the table.
     #[must_use]
-    pub fn new(cluster: &Cluster, names: &Names) -> Self {
+    pub fn new(cluster: &Cluster, names: &ClusterNames) -> Self {
         let fill = |text: &str| text.replace("{cluster}", cluster.name.as_str());
         let authorities = TABLE.authorities.iter().map(|entry| Authority {
             name: entry.name.clone(),
@@ -198,7 +198,7 @@ impl Identities {
 }
 
 impl CertificateEntry {
-    fn fill_in(&self, member: u32, cluster: &Cluster, names: &Names) -> LeafCertificate {
+    fn fill_in(&self, member: u32, cluster: &Cluster, names: &ClusterNames) -> LeafCertificate {
         let fill = |text: &str| {
             text.replace("{cluster}", cluster.name.as_str()).replace("{member}", &member.to_string())
         };
@@ -222,7 +222,7 @@ impl CertificateEntry {
 }
 
 impl NameEntry {
-    fn fill_in(&self, member: u32, cluster: &Cluster, names: &Names) -> Vec<CertificateName> {
+    fn fill_in(&self, member: u32, cluster: &Cluster, names: &ClusterNames) -> Vec<CertificateName> {
         match self {
             Self::Plain(name) => vec![name.clone()],
             Self::ExternalDnsName => vec![CertificateName::Dns(cluster.external_dns_name.to_string())],
@@ -240,12 +240,12 @@ impl NameEntry {
 #[cfg(test)]
 mod tests {
     use super::super::test_cluster::cluster;
-    use super::{Identities, Names, Usage};
+    use super::{ClusterNames, Identities, Usage};
     use crate::document::Problems;
 
     fn identities(more: &str) -> Result<Identities, Problems> {
         let cluster = cluster(more)?;
-        Ok(Identities::new(&cluster, &Names::new(&cluster)))
+        Ok(Identities::new(&cluster, &ClusterNames::new(&cluster)))
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use cost_summary::CostSummary;
 pub use fixed_facts::fixed_facts;
 pub use identities::{Authority, Identities, LeafCertificate, Secret, SigningKey, Usage};
 pub use monitoring::{MONITORING_NAMESPACE, PROMETHEUS_DIRECTORY, PROMETHEUS_PORT, PROMETHEUS_SELECTOR};
-pub use names::Names;
+pub use names::ClusterNames;
 pub use network::{NetworkPlan, Subnet, SubnetSource};
 pub use nodes::{NodeTaint, PoolNodes, Role};
 pub use prices::{Currency, DAYS_OF_A_PRICE, Period, Prices, UnitPrice};
@@ -50,7 +50,7 @@ pub struct Blueprint {
     /// The description itself.
     pub cluster: Cluster,
     /// Every name that is derived from the cluster's name.
-    pub names: Names,
+    pub names: ClusterNames,
     /// Keys and certificates that must exist.
     pub identities: Identities,
     /// Images and files that nodes fetch.
@@ -74,7 +74,7 @@ pub struct Blueprint {
 impl Blueprint {
     /// Decides everything about a cluster.
     pub fn new(cluster: Cluster) -> Result<Self, Fault> {
-        let names = Names::new(&cluster);
+        let names = ClusterNames::new(&cluster);
         let makes_mount_targets =
             cluster.file_system.as_ref().is_some_and(|file_system| match &file_system.source {
                 FileSystemSource::Created { .. } => true,

@@ -7,7 +7,7 @@ use crate::well_known::internal_domain;
 
 /// The names of a cluster's parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct ClusterNames {
     /// The domain of the private hosted zone.
     pub internal_domain: String,
     /// The name of the API server inside the VPC.
@@ -19,7 +19,7 @@ pub struct Names {
     etcd_count: u32,
 }
 
-impl Names {
+impl ClusterNames {
     pub(super) fn new(cluster: &Cluster) -> Self {
         let internal_domain = internal_domain(&cluster.name);
         Self {

@@ -41,12 +41,12 @@ impl fmt::Display for Findings {
 }
 
 /// The check of one asset; each kind of asset adds rules of its own.
-pub(super) struct Check<'a> {
+pub(super) struct AssetCheck<'a> {
     asset: &'a str,
     pub(super) findings: Vec<Finding>,
 }
 
-impl<'a> Check<'a> {
+impl<'a> AssetCheck<'a> {
     pub(super) fn new(asset: &'a str) -> Self {
         Self { asset, findings: Vec::new() }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ignition_config::Config;
 use serde_json::Value;
 
-use super::finding::{Check, Finding};
+use super::finding::{AssetCheck, Finding};
 use crate::render::{SecretConfig, SecretDocument};
 
 /// Where Ignition may not write, or where Flatcar has nothing writable.
@@ -20,7 +20,7 @@ const VERSIONS: [&str; 4] = ["3.0.0", "3.1.0", "3.2.0", "3.3.0"];
 /// Checks one Ignition config.
 #[must_use]
 pub fn check_ignition(asset: &str, bytes: &[u8]) -> Vec<Finding> {
-    let mut check = Check::new(asset);
+    let mut check = AssetCheck::new(asset);
     let document = match serde_json::from_slice(bytes) {
         Ok(document) => SecretDocument(document),
         Err(error) => {
@@ -55,7 +55,7 @@ pub fn check_ignition(asset: &str, bytes: &[u8]) -> Vec<Finding> {
     check.findings
 }
 
-impl Check<'_> {
+impl AssetCheck<'_> {
     /// Every path once, absolute and where Ignition can write; every remote file with its hash.
     fn paths(&mut self, document: &Value) {
         let storage = &document["storage"];

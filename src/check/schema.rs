@@ -68,7 +68,7 @@ pub fn create_only_properties(kind: &str) -> Vec<&'static str> {
 /// What is wrong with a resource's properties, each with its position.
 pub(super) fn check_properties(kind: &str, properties: &Value) -> Vec<(String, String)> {
     let Some(schema) = SCHEMAS.get(kind) else { return Vec::new() };
-    let mut walk = Walk { schema, found: Vec::new() };
+    let mut walk = PropertyWalk { schema, found: Vec::new() };
     let nothing = Value::Object(Map::new());
     let properties = if properties.is_null() { &nothing } else { properties };
     walk.value("", properties, schema);
@@ -83,12 +83,12 @@ pub(super) fn check_properties(kind: &str, properties: &Value) -> Vec<(String, S
     walk.found
 }
 
-struct Walk<'a> {
+struct PropertyWalk<'a> {
     schema: &'a Value,
     found: Vec<(String, String)>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> PropertyWalk<'a> {
     fn note(&mut self, position: &str, message: String) {
         self.found.push((position.to_owned(), message));
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::finding::{Check, Finding};
+use super::finding::{AssetCheck, Finding};
 use super::references::{References, references_in};
 use super::schema::{check_properties, has_attribute, is_known_type, nearest_type};
 use crate::blueprint::{Rule, Source};
@@ -46,7 +46,7 @@ const LIMITED_BY_TAG: [&str; 5] = [
 /// Checks one rendered stack against CloudFormation's schemas and limits, and against the table of who may talk to whom.
 #[must_use]
 pub fn check_stack(stack: &StackTemplate, rules: &[Rule]) -> Vec<Finding> {
-    let mut check = Check::new(&stack.file.path);
+    let mut check = AssetCheck::new(&stack.file.path);
     let bytes = &stack.file.bytes;
     if bytes.len() > LARGEST_TEMPLATE {
         check.note(
@@ -80,7 +80,7 @@ pub fn check_stack(stack: &StackTemplate, rules: &[Rule]) -> Vec<Finding> {
     check.findings
 }
 
-impl Check<'_> {
+impl AssetCheck<'_> {
     fn resource(&mut self, name: &str, resource: &Value) {
         let kind = resource["Type"].as_str().unwrap_or_default();
         if !name.chars().all(|c| c.is_ascii_alphanumeric()) {

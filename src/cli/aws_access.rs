@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::Session;
 use super::failure::Refusal;
-use crate::aws::{Clients, Connection};
+use crate::aws::{AwsConnection, Clients};
 use crate::config::Cluster;
 use crate::kube::Address;
 
@@ -38,7 +38,7 @@ impl AwsOptions {
 
     /// Clients for a region, unless another was asked for.
     pub(super) async fn connect_to(&self, region: Option<&str>, session: &Session) -> Clients {
-        Clients::connect(&Connection {
+        Clients::connect(&AwsConnection {
             profile: self.profile.clone(),
             region: self.region.clone().or_else(|| region.map(str::to_owned)),
             endpoint_url: self.endpoint_url.clone(),

@@ -5,7 +5,7 @@ use clap::Args;
 use super::aws_access::block_on;
 use super::interruption::{Interrupted, until_interrupted_with};
 use super::session::Session;
-use crate::aws::{Clients, Connection};
+use crate::aws::{AwsConnection, Clients};
 use crate::config::values::{ClusterName, KmsKeyArn, Region};
 use crate::operator::{KeyOrigin, ensure_cluster_key};
 
@@ -39,7 +39,7 @@ impl KeyCreation {
         region: &Region,
         session: &Session,
     ) -> anyhow::Result<KmsKeyArn> {
-        let connection = Connection {
+        let connection = AwsConnection {
             profile: self.profile.clone(),
             region: Some(region.to_string()),
             endpoint_url: self.endpoint_url.clone(),

@@ -8,7 +8,7 @@ use super::aws_access::{AwsOptions, block_on};
 use super::exit::Exit;
 use super::failure::Refusal;
 use super::session::Session;
-use crate::credentials::Store;
+use crate::credentials::CredentialStore;
 use crate::deploy::{LiveCluster, load_balancer};
 use crate::project::Project;
 use crate::render::ApiEndpoint;
@@ -83,7 +83,7 @@ fn find_direct_endpoint(
 fn merge_into_file(
     path: &Path,
     project: &Project,
-    store: &Store,
+    store: &CredentialStore,
     endpoint: &ApiEndpoint,
     session: &Session,
 ) -> anyhow::Result<()> {

@@ -9,7 +9,7 @@ use super::failure::Refusal;
 use crate::cli::cluster_options::ClusterOptions;
 use crate::cli::terminal::printer::{Output, Printer};
 use crate::cli::terminal::screen::{ProgressChoice, Stream};
-use crate::credentials::Store;
+use crate::credentials::CredentialStore;
 use crate::project::{AssetDirectory, Project, ProjectError, RenderedProject};
 use crate::waiting::{Interrupter, Tempo, Waiting};
 
@@ -106,12 +106,12 @@ impl Session {
     }
 
     /// The credentials, which must be there already, locked.
-    pub(super) fn open_existing_credentials(&self) -> Result<Store, ProjectError> {
+    pub(super) fn open_existing_credentials(&self) -> Result<CredentialStore, ProjectError> {
         self.assets.open_existing_credentials(|| self.print_waiting())
     }
 
     /// The credentials, locked.
-    pub(super) fn open_credentials(&self) -> Result<Store, ProjectError> {
+    pub(super) fn open_credentials(&self) -> Result<CredentialStore, ProjectError> {
         self.assets.open_credentials(|| self.print_waiting())
     }
 

@@ -47,7 +47,9 @@ impl KnownCluster<'_> {
 impl TargetCluster {
     /// Finds the cluster. Nothing is sent to it yet.
     pub(super) fn find(session: &Session) -> anyhow::Result<Self> {
-        let Some(context) = find_context(session)? else { return Self::of_asset_directory(session) };
+        let Some(context) = find_kubeconfig_context(session)? else {
+            return Self::of_asset_directory(session);
+        };
         let address = api_address()?.unwrap_or(context.address);
         let api = ApiServer::with_access(&context.access, &context.tls_name, address)?;
         session.printer.note(format_args!(
@@ -93,12 +95,12 @@ impl TargetCluster {
 
 /// The namespace that is meant where neither an argument nor a job file names one.
 pub(super) fn default_namespace(session: &Session) -> anyhow::Result<String> {
-    let named = find_context(session)?.and_then(|context| context.namespace);
+    let named = find_kubeconfig_context(session)?.and_then(|context| context.namespace);
     Ok(named.unwrap_or_else(|| "default".to_owned()))
 }
 
 /// The context of a kubeconfig, if the cluster is not that of the asset directory.
-fn find_context(session: &Session) -> anyhow::Result<Option<Context>> {
+fn find_kubeconfig_context(session: &Session) -> anyhow::Result<Option<Context>> {
     let ClusterOptions { kubeconfig, context } = &session.cluster;
     if let Some(file) = kubeconfig {
         let file = session.assets.named_file(file)?;

@@ -206,7 +206,7 @@ pub fn can_have_efa(types: &[InstanceType]) -> bool {
 
 /// The extension that GPU nodes get their container runtime from.
 #[must_use]
-pub fn runtime_extension() -> &'static RuntimeExtension {
+pub fn nvidia_runtime_extension() -> &'static RuntimeExtension {
     &TABLE.runtime_extension
 }
 

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::certificate::Certificate;
 use super::error::{CredentialsError, expiry_day};
 use super::issuing::{clock_tolerance, random_serial};
-use super::{SecretText, Store};
+use super::{CredentialStore, SecretText};
 use crate::blueprint::Authority;
 
 /// An authority that can say what it signed and, if its key is here, sign more.
@@ -49,7 +49,7 @@ pub(super) fn create_authority(
 
 /// Reads an authority from disk and refuses one that cannot be used; `None` if neither of its files is there.
 pub(super) fn load_authority(
-    store: &Store,
+    store: &CredentialStore,
     name: &str,
     now: OffsetDateTime,
 ) -> Result<Option<LoadedAuthority>, CredentialsError> {

@@ -6,7 +6,7 @@ use super::authority::load_authority;
 use super::error::CredentialsError;
 use super::issuing::fill_random;
 use super::leaf::create_leaf;
-use super::{SecretText, Store};
+use super::{CredentialStore, SecretText};
 use crate::blueprint::{LeafCertificate, Usage};
 
 const AUTHORITY: &str = "ca";
@@ -28,7 +28,7 @@ pub struct ClientCertificate {
 
 /// Issues a certificate for a person of a group. Each has a name of its own, so that rights which were given to one never fall to another.
 pub fn issue_client_certificate(
-    store: &Store,
+    store: &CredentialStore,
     name: &str,
     group: &str,
     days: u16,

@@ -9,7 +9,7 @@ use super::error::{CredentialsError, expiry_day};
 use super::fitness::{Fitness, judge_leaf};
 use super::issuing::fill_random;
 use super::leaf::create_leaf;
-use super::{ImportedAuthority, KeysInUse, SecretText, Store};
+use super::{CredentialStore, ImportedAuthority, KeysInUse, SecretText};
 use crate::blueprint::{Authority, Identities, LeafCertificate, Secret, SigningKey};
 use crate::config::ServiceAccountKey;
 
@@ -64,7 +64,10 @@ pub struct Ensured {
 }
 
 /// Creates what is missing in the directory, and renews what no longer fits.
-pub fn ensure_credentials(store: &Store, request: &Request<'_>) -> Result<Ensured, CredentialsError> {
+pub fn ensure_credentials(
+    store: &CredentialStore,
+    request: &Request<'_>,
+) -> Result<Ensured, CredentialsError> {
     let mut ensured = Ensured::default();
     let mut authorities: Vec<(&str, LoadedAuthority)> = Vec::new();
     for authority in &request.identities.authorities {
@@ -100,7 +103,7 @@ pub fn ensure_credentials(store: &Store, request: &Request<'_>) -> Result<Ensure
 }
 
 fn ensure_authority(
-    store: &Store,
+    store: &CredentialStore,
     authority: &Authority,
     request: &Request<'_>,
 ) -> Result<(LoadedAuthority, Action), CredentialsError> {
@@ -125,7 +128,7 @@ fn ensure_authority(
 }
 
 fn import_authority(
-    store: &Store,
+    store: &CredentialStore,
     authority: &Authority,
     imported: &ImportedAuthority,
     request: &Request<'_>,
@@ -149,7 +152,7 @@ fn import_authority(
 }
 
 fn reload_certificate(
-    store: &Store,
+    store: &CredentialStore,
     name: &str,
     now: OffsetDateTime,
 ) -> Result<LoadedAuthority, CredentialsError> {
@@ -158,7 +161,7 @@ fn reload_certificate(
 }
 
 fn ensure_leaf(
-    store: &Store,
+    store: &CredentialStore,
     leaf: &LeafCertificate,
     authority: &LoadedAuthority,
     request: &Request<'_>,
@@ -179,7 +182,11 @@ fn ensure_leaf(
 }
 
 /// A key that signs tokens is never replaced: every token it signed would become invalid.
-fn ensure_signing_key(store: &Store, wanted: &SigningKey, name: &str) -> Result<Action, CredentialsError> {
+fn ensure_signing_key(
+    store: &CredentialStore,
+    wanted: &SigningKey,
+    name: &str,
+) -> Result<Action, CredentialsError> {
     let unusable = |reason: String| CredentialsError::Unusable { path: store.key_path(name), reason };
     let (key, action) = match store.read_key(name)? {
         Some(pem) => (parse_key(&pem).map_err(unusable)?, Action::Kept),
@@ -210,7 +217,7 @@ fn ensure_signing_key(store: &Store, wanted: &SigningKey, name: &str) -> Result<
 
 /// Creates a key that signs tokens, and its public key.
 pub(super) fn create_signing_key(
-    store: &Store,
+    store: &CredentialStore,
     name: &str,
     kind: ServiceAccountKey,
 ) -> Result<(), CredentialsError> {
@@ -226,13 +233,17 @@ pub(super) fn create_signing_key(
 }
 
 /// Creates a secret of random bytes.
-pub(super) fn create_secret(store: &Store, name: &str, length: usize) -> Result<(), CredentialsError> {
+pub(super) fn create_secret(
+    store: &CredentialStore,
+    name: &str,
+    length: usize,
+) -> Result<(), CredentialsError> {
     let mut bytes = Zeroizing::new(vec![0; length]);
     fill_random(&mut bytes)?;
     store.write_secret(name, &bytes)
 }
 
-fn ensure_secret(store: &Store, secret: &Secret, name: &str) -> Result<Action, CredentialsError> {
+fn ensure_secret(store: &CredentialStore, secret: &Secret, name: &str) -> Result<Action, CredentialsError> {
     let Some(bytes) = store.read_secret(name)? else {
         if name != secret.name {
             return Err(CredentialsError::MissingKey { path: store.file_path(name) });

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::authority::{LoadedAuthority, parse_key};
 use super::certificate::Certificate;
 use super::error::expiry_day;
-use super::{CredentialsError, Store};
+use super::{CredentialStore, CredentialsError};
 use crate::blueprint::LeafCertificate;
 
 /// What was found in place of a certificate.
@@ -23,7 +23,7 @@ pub(super) enum Fitness {
 
 /// Judges the certificate and key of one identity.
 pub(super) fn judge_leaf(
-    store: &Store,
+    store: &CredentialStore,
     leaf: &LeafCertificate,
     authority: &LoadedAuthority,
     now: OffsetDateTime,

@@ -1,6 +1,6 @@
 //! `keys-in-use.txt`: which of the numbered keys are in use. Without the file, the first ones are.
 
-use super::{CredentialsError, KEYS_IN_USE_FILE, KeySet, RotatedKey, Store};
+use super::{CredentialStore, CredentialsError, KEYS_IN_USE_FILE, KeySet, RotatedKey};
 
 const HEADER: &str =
     "# Which keys are in use; written by `infra render credentials --rotate` and `--retire`.\n";
@@ -14,7 +14,7 @@ pub struct KeysInUse {
 
 impl KeysInUse {
     /// Reads the file of a directory.
-    pub fn read(store: &Store) -> Result<Self, CredentialsError> {
+    pub fn read(store: &CredentialStore) -> Result<Self, CredentialsError> {
         let Some(bytes) = store.read_secret(KEYS_IN_USE_FILE)? else { return Ok(Self::default()) };
         let text = String::from_utf8_lossy(&bytes);
         Self::parse(&text).map_err(|line| CredentialsError::UnreadableKeysInUse {
@@ -24,7 +24,7 @@ impl KeysInUse {
     }
 
     /// Writes the file of a directory: from here on the next run uses these keys.
-    pub(super) fn write(self, store: &Store) -> Result<(), CredentialsError> {
+    pub(super) fn write(self, store: &CredentialStore) -> Result<(), CredentialsError> {
         let lines = RotatedKey::ALL.map(|key| format!("{key}: {}\n", self.of(key)));
         store.write_secret(KEYS_IN_USE_FILE, format!("{HEADER}{}", lines.concat()).as_bytes())
     }

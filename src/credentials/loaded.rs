@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
 use super::certificate::Certificate;
-use super::{CredentialsError, KeySet, KeysInUse, RotatedKey, SecretText, Store};
+use super::{CredentialStore, CredentialsError, KeySet, KeysInUse, RotatedKey, SecretText};
 use crate::blueprint::Identities;
 
 /// Keys and certificates as they are on disk; nothing here is judged by the clock.
@@ -20,7 +20,7 @@ pub struct Credentials {
 
 impl Credentials {
     /// Reads the identities that exist.
-    pub fn read(store: &Store, identities: &Identities) -> Result<Self, CredentialsError> {
+    pub fn read(store: &CredentialStore, identities: &Identities) -> Result<Self, CredentialsError> {
         let keys_in_use = KeysInUse::read(store)?;
         let mut credentials = Self {
             certificates: BTreeMap::new(),

@@ -31,4 +31,4 @@ pub use keys_in_use::KeysInUse;
 pub use loaded::Credentials;
 pub use rotation::{RotationRequest, rotate_keys};
 pub use secret_text::SecretText;
-pub use store::Store;
+pub use store::CredentialStore;

@@ -2,7 +2,7 @@
 //! a run that is killed has changed everything or nothing. No key is ever overwritten or deleted.
 
 use super::ensure::{create_secret, create_signing_key};
-use super::{CredentialsError, KeySet, KeysInUse, RotatedKey, Stage, Store};
+use super::{CredentialStore, CredentialsError, KeySet, KeysInUse, RotatedKey, Stage};
 use crate::blueprint::Identities;
 
 /// What a run does to the keys in use.
@@ -16,7 +16,7 @@ pub struct RotationRequest {
 
 /// Takes the step, for all keys at once; returns the identities that were created.
 pub fn rotate_keys(
-    store: &Store,
+    store: &CredentialStore,
     identities: &Identities,
     request: &RotationRequest,
 ) -> Result<Vec<String>, CredentialsError> {
@@ -59,7 +59,7 @@ fn each_key_once(keys: &[RotatedKey]) -> impl Iterator<Item = RotatedKey> {
 }
 
 /// A number that no file has: one that exists may be in use, whatever became of the file that says so.
-fn unused_number(store: &Store, key: RotatedKey, current: u32) -> u32 {
+fn unused_number(store: &CredentialStore, key: RotatedKey, current: u32) -> u32 {
     let exists = |number: u32| {
         let name = key.numbered(number);
         store.key_path(&name).exists() || store.file_path(&name).exists()
@@ -72,7 +72,7 @@ fn unused_number(store: &Store, key: RotatedKey, current: u32) -> u32 {
 }
 
 fn create_next_key(
-    store: &Store,
+    store: &CredentialStore,
     identities: &Identities,
     key: RotatedKey,
     number: u32,

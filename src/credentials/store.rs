@@ -19,13 +19,13 @@ const CERTIFICATE_BEGINS: &str = "-----BEGIN CERTIFICATE-----";
 
 /// An open credentials directory. While it is open, no other `infra` changes it.
 #[derive(Debug)]
-pub struct Store {
+pub struct CredentialStore {
     directory: PathBuf,
     /// Released by the operating system when the process ends, however it ends.
     _lock: File,
 }
 
-impl Store {
+impl CredentialStore {
     /// Opens the directory, and creates it if it does not exist. If another `infra` has it open, `on_wait` is called and then this
     /// waits.
     pub fn open(directory: &Path, on_wait: impl FnOnce()) -> Result<Self, CredentialsError> {

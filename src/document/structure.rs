@@ -17,18 +17,18 @@ pub(super) fn check_structure(tree: &At<Node>, schema: &Schema, problems: &mut P
         problems.add(None, Fault::new("the file is empty"));
         return;
     }
-    Walk { root, problems }.value("the document", tree, root);
+    StructureWalk { root, problems }.value("the document", tree, root);
 }
 
 /// More problems than anyone fixes at once.
 const MOST_PROBLEMS: usize = 100;
 
-struct Walk<'a> {
+struct StructureWalk<'a> {
     root: &'a Map<String, Value>,
     problems: &'a mut Problems,
 }
 
-impl Walk<'_> {
+impl StructureWalk<'_> {
     fn value(&mut self, name: &str, found: &At<Node>, schema: &Map<String, Value>) {
         let schema = self.resolve(schema, &found.value).clone();
         if found.value == Node::Null {

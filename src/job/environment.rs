@@ -105,7 +105,7 @@ pub(super) fn check_paddle_ports(file: &JobFile, problems: &mut Problems) {
 
 /// Every variable of a role's containers that no run changes, the user's own last unless they replace a default.
 pub(super) fn variables_of(job: &TrainingJob, role: &str, replicas: u32, devices: Devices) -> Vec<Variable> {
-    let mut variables = group(job, role, replicas);
+    let mut variables = group_variables(job, role, replicas);
     variables.extend(match job.framework {
         Framework::PaddleV0 => paddle_v0(job),
         Framework::Paddle => paddle(job),
@@ -144,7 +144,7 @@ pub(super) fn variables_of(job: &TrainingJob, role: &str, replicas: u32, devices
 }
 
 /// What every launcher knows of its group.
-fn group(job: &TrainingJob, role: &str, replicas: u32) -> Vec<Variable> {
+fn group_variables(job: &TrainingJob, role: &str, replicas: u32) -> Vec<Variable> {
     let success = if job.framework.is_complete_with_first() { "first" } else { "all" };
     vec![
         Variable::text("INFRA_ROLE", role),

@@ -3,7 +3,7 @@
 use super::cluster_facts::ClusterFacts;
 use super::environment::wants_huge_pages;
 use super::machine::{HUGE_PAGE, Machine};
-use super::placement::{fitting, machines_for, needs_of, room_in};
+use super::placement::{fitting_pools, machines_for, needs_of, room_in};
 use super::training::{Devices, TrainingJob};
 use crate::blueprint::Blueprint;
 use crate::config::gpu::{EfaCards, can_have_efa};
@@ -51,7 +51,7 @@ pub(crate) fn tcp_notice(job: &TrainingJob, blueprint: &Blueprint) -> Option<Str
     }
     let may_be_meant = |pool: &&Pool| job.pool.as_ref().is_none_or(|named| named.value == pool.name);
     let candidates = cluster.pools.iter().filter(may_be_meant).collect();
-    match fitting(job, blueprint, candidates, job.devices()).0.as_slice() {
+    match fitting_pools(job, blueprint, candidates, job.devices()).0.as_slice() {
         [pool] => notice_of_pool(job, pool, &cluster.network.layout),
         pools => notice_of_pools(job, pools),
     }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::machine::Machine;
-use super::placement::{fitting, needs_of};
+use super::placement::{fitting_pools, needs_of};
 use super::training::{Devices, Scale, TrainingJob};
 use crate::blueprint::{BlockIds, Blueprint, Charge, pool_charge};
 use crate::config::Pool;
@@ -58,7 +58,7 @@ fn only_pool<'a>(job: &TrainingJob, blueprint: &'a Blueprint, devices: Devices) 
         return blueprint.cluster.pool(&name.value);
     }
     let pools = blueprint.cluster.pools.iter().filter(|pool| devices.gpus > 0 || pool.gpus.is_none());
-    match fitting(job, blueprint, pools.collect(), devices).0.as_slice() {
+    match fitting_pools(job, blueprint, pools.collect(), devices).0.as_slice() {
         [pool] => Some(*pool),
         _ => None,
     }

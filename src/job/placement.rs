@@ -43,7 +43,7 @@ fn check_pools(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Problems
             }
         },
     };
-    let (fitting, reasons) = fitting(job, blueprint, candidates, job.devices());
+    let (fitting, reasons) = fitting_pools(job, blueprint, candidates, job.devices());
     if fitting.is_empty() {
         let help =
             if reasons.is_empty() { "the cluster has no pool for it".to_owned() } else { reasons.join("; ") };
@@ -90,7 +90,7 @@ fn check_servers(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Proble
         return;
     }
     let candidates = blueprint.cluster.pools.iter().filter(|pool| pool.gpus.is_none()).collect();
-    let (fitting, mut reasons) = fitting(job, blueprint, candidates, Devices::default());
+    let (fitting, mut reasons) = fitting_pools(job, blueprint, candidates, Devices::default());
     if fitting.is_empty() {
         reasons
             .push("add a pool without GPUs to the cluster, or name one pool for all with pool:".to_owned());
@@ -100,7 +100,7 @@ fn check_servers(job: &TrainingJob, blueprint: &Blueprint, problems: &mut Proble
 }
 
 /// The pools whose machines can hold a pod with these devices, and why the others cannot.
-pub(super) fn fitting<'a>(
+pub(super) fn fitting_pools<'a>(
     job: &TrainingJob,
     blueprint: &Blueprint,
     candidates: Vec<&'a Pool>,

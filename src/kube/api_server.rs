@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use super::access::ApiAccess;
-use super::connection::{Accepted, Answer, Connection, Content, Question};
+use super::connection::{Accepted, Answer, ApiConnection, Content, Question};
 use super::path::without_query;
 use super::refusal::api_refusal;
 use super::retry::Retries;
@@ -41,7 +41,7 @@ impl Propagation {
 /// A cluster's API server, used by its administrator or by a user. Each request has its own connection, and clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiServer {
-    connection: Arc<Connection>,
+    connection: Arc<ApiConnection>,
 }
 
 impl ApiServer {
@@ -60,7 +60,7 @@ impl ApiServer {
         tls_name: &str,
         address: Address,
     ) -> Result<Self, KubeError> {
-        Ok(Self { connection: Arc::new(Connection::new(access, tls_name, address)?) })
+        Ok(Self { connection: Arc::new(ApiConnection::new(access, tls_name, address)?) })
     }
 
     /// The API server of the cluster with this public name: at `address`, or behind `host`, as a load balancer, if none is given.

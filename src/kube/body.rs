@@ -7,17 +7,17 @@ use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 
 use super::KubeError;
-use super::connection::{Connection, REQUEST_LIMIT};
+use super::connection::{ApiConnection, REQUEST_LIMIT};
 
 /// An answer that is still arriving. Dropping it ends the connection.
 #[derive(Debug)]
 pub(crate) struct Body {
     incoming: Incoming,
-    connection: Arc<Connection>,
+    connection: Arc<ApiConnection>,
 }
 
 impl Body {
-    pub(super) fn new(incoming: Incoming, connection: Arc<Connection>) -> Self {
+    pub(super) fn new(incoming: Incoming, connection: Arc<ApiConnection>) -> Self {
         Self { incoming, connection }
     }
 

@@ -102,7 +102,7 @@ pub(super) struct Answer {
 }
 
 /// Everything that a connection needs.
-pub(super) struct Connection {
+pub(super) struct ApiConnection {
     address: Address,
     tls_name: String,
     server_name: ServerName<'static>,
@@ -111,7 +111,7 @@ pub(super) struct Connection {
     authorization: Option<HeaderValue>,
 }
 
-impl Connection {
+impl ApiConnection {
     pub(super) fn new(access: &ApiAccess, tls_name: &str, address: Address) -> Result<Self, KubeError> {
         let server_name = ServerName::try_from(tls_name.to_owned()).map_err(|_| KubeError::Tls {
             address: address.to_string(),
@@ -303,7 +303,7 @@ pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Never shows keys.
-impl fmt::Debug for Connection {
+impl fmt::Debug for ApiConnection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Connection")

@@ -54,7 +54,7 @@ impl Opcode {
 
 /// A frame from the server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct WebSocketFrame {
     /// Whether the message ends with it.
     pub(super) is_last: bool,
     pub(super) opcode: Opcode,
@@ -102,7 +102,7 @@ fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
 }
 
 /// Takes the first frame off the bytes that have come; nothing if it is not whole yet. The error says what is wrong with it.
-pub(super) fn take_frame(bytes: &mut BytesMut) -> Result<Option<Frame>, &'static str> {
+pub(super) fn take_frame(bytes: &mut BytesMut) -> Result<Option<WebSocketFrame>, &'static str> {
     let [first, second, rest @ ..] = &bytes[..] else { return Ok(None) };
     if first & RESERVED != 0 {
         return Err("a frame of its WebSocket uses an extension that nobody asked for");
@@ -129,14 +129,14 @@ pub(super) fn take_frame(bytes: &mut BytesMut) -> Result<Option<Frame>, &'static
         return Ok(None);
     }
     bytes.advance(head);
-    Ok(Some(Frame { is_last, opcode, payload: bytes.split_to(length).freeze() }))
+    Ok(Some(WebSocketFrame { is_last, opcode, payload: bytes.split_to(length).freeze() }))
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::{Bytes, BytesMut};
 
-    use super::{Frame, Opcode, encode_frame, take_frame};
+    use super::{Opcode, WebSocketFrame, encode_frame, take_frame};
 
     /// The frames of RFC 6455, 5.7.
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         ];
         for (is_last, opcode, text) in expected {
             let payload = Bytes::from(text);
-            assert_eq!(take_frame(&mut bytes), Ok(Some(Frame { is_last, opcode, payload })));
+            assert_eq!(take_frame(&mut bytes), Ok(Some(WebSocketFrame { is_last, opcode, payload })));
         }
         assert_eq!((take_frame(&mut bytes), bytes.len()), (Ok(None), 0));
     }

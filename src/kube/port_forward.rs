@@ -42,7 +42,7 @@ pub(crate) struct PodPort {
 #[derive(Debug)]
 pub(crate) struct PortConnection {
     sender: MessageSender,
-    answers: Answers,
+    answers: ForwardedAnswers,
 }
 
 impl ApiServer {
@@ -55,7 +55,7 @@ impl ApiServer {
             encode_path_segment(pod)
         );
         let socket = self.open_web_socket(&path, PROTOCOL).await?;
-        let answers = Answers { receiver: socket.receiver, pod: pod.clone(), has_begun: [false; 2] };
+        let answers = ForwardedAnswers { receiver: socket.receiver, pod: pod.clone(), has_begun: [false; 2] };
         Ok(PortConnection { sender: socket.sender, answers })
     }
 }
@@ -114,14 +114,14 @@ async fn upload(mut reading: OwnedReadHalf, sender: MessageSender, told: oneshot
 
 /// What comes from the pod.
 #[derive(Debug)]
-struct Answers {
+struct ForwardedAnswers {
     receiver: MessageReceiver,
     pod: String,
     /// Whether a channel has said which port it is for, which its first message does.
     has_begun: [bool; 2],
 }
 
-impl Answers {
+impl ForwardedAnswers {
     /// The next bytes; none after the last. Nothing is lost if the wait is given up.
     async fn next(&mut self) -> Result<Option<Bytes>, KubeError> {
         loop {
@@ -133,7 +133,7 @@ impl Answers {
         }
     }
 
-    /// As [`Answers::next`], for what comes within a time limit.
+    /// As [`ForwardedAnswers::next`], for what comes within a time limit.
     async fn next_within(&mut self, limit: Duration) -> Result<Option<Bytes>, KubeError> {
         loop {
             let message = self.receiver.next_within(limit).await?;

@@ -119,7 +119,7 @@ pub(super) mod tests {
     use super::{ApiAccess, Error, KubeError, client_configuration};
     use crate::blueprint::Blueprint;
     use crate::config;
-    use crate::credentials::{Credentials, Store};
+    use crate::credentials::{CredentialStore, Credentials};
 
     const FILES: [&str; 3] = ["ca.pem", "admin.pem", "admin-key.pem"];
 
@@ -132,7 +132,7 @@ pub(super) mod tests {
         change(directory.path())?;
         let cluster = config::load(&golden.join("cluster.yaml"))?.value;
         let blueprint = Blueprint::new(cluster)?;
-        let store = Store::open(directory.path(), || {})?;
+        let store = CredentialStore::open(directory.path(), || {})?;
         Ok(Credentials::read(&store, &blueprint.identities)?)
     }
 

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::KubeError;
-use super::connection::{Connection, Question};
+use super::connection::{ApiConnection, Question};
 use super::frame::{Opcode, encode_frame, take_frame};
 use super::path::without_query;
 use super::refusal::api_refusal;
@@ -51,7 +51,7 @@ pub(super) struct WebSocket {
 impl WebSocket {
     /// Opens a WebSocket at a path. The protocols are named in the order of preference.
     pub(super) async fn open(
-        connection: &Arc<Connection>,
+        connection: &Arc<ApiConnection>,
         path: &str,
         protocols: &str,
     ) -> Result<Self, KubeError> {
@@ -102,7 +102,7 @@ impl WebSocket {
 #[derive(Clone, Debug)]
 pub(super) struct MessageSender {
     frames: mpsc::Sender<Vec<u8>>,
-    connection: Arc<Connection>,
+    connection: Arc<ApiConnection>,
 }
 
 impl MessageSender {
@@ -122,7 +122,7 @@ pub(super) struct MessageReceiver {
     /// The beginning of a message in several frames.
     message: BytesMut,
     pongs: mpsc::WeakSender<Vec<u8>>,
-    connection: Arc<Connection>,
+    connection: Arc<ApiConnection>,
 }
 
 impl MessageReceiver {

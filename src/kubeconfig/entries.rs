@@ -13,19 +13,19 @@ use crate::document::{ReadError, parse_untyped, read_text};
 use crate::kube::Named;
 
 /// All files, in order.
-pub(super) struct Entries {
+pub(super) struct KubeconfigEntries {
     files: Vec<(PathBuf, ConfigFile)>,
 }
 
 /// An entry, its name, and the file it is in.
-pub(super) struct Found<'a, Section> {
+pub(super) struct FoundEntry<'a, Section> {
     pub(super) name: String,
     pub(super) file: PathBuf,
     pub(super) section: &'a Section,
     kind: &'static str,
 }
 
-impl Entries {
+impl KubeconfigEntries {
     /// Reads every file. Of several, those that do not exist are passed over, as kubectl does.
     pub(super) fn read(paths: &[PathBuf]) -> Result<Self, KubeconfigError> {
         let mut files = Vec::new();
@@ -43,7 +43,10 @@ impl Entries {
     }
 
     /// The context of that name, or the current one.
-    pub(super) fn context(&self, name: Option<&str>) -> Result<Found<'_, ContextSection>, KubeconfigError> {
+    pub(super) fn context(
+        &self,
+        name: Option<&str>,
+    ) -> Result<FoundEntry<'_, ContextSection>, KubeconfigError> {
         let current = || {
             let mut currents = self.files.iter().filter_map(|(_, file)| file.current_context.as_deref());
             currents.find(|name| !name.is_empty())
@@ -61,8 +64,8 @@ impl Entries {
     /// The cluster of a context.
     pub(super) fn cluster(
         &self,
-        context: &Found<'_, ContextSection>,
-    ) -> Result<Found<'_, ClusterSection>, KubeconfigError> {
+        context: &FoundEntry<'_, ContextSection>,
+    ) -> Result<FoundEntry<'_, ClusterSection>, KubeconfigError> {
         let entries = self.files.iter().flat_map(|(path, file)| {
             file.clusters.iter().flatten().map(move |entry| (path, &entry.name, &entry.cluster))
         });
@@ -73,8 +76,8 @@ impl Entries {
     /// The user of a context.
     pub(super) fn user(
         &self,
-        context: &Found<'_, ContextSection>,
-    ) -> Result<Found<'_, UserSection>, KubeconfigError> {
+        context: &FoundEntry<'_, ContextSection>,
+    ) -> Result<FoundEntry<'_, UserSection>, KubeconfigError> {
         let entries = self.files.iter().flat_map(|(path, file)| {
             let users = file.users.iter().flatten();
             users.filter_map(move |entry| Some((path, &entry.name, entry.user.as_ref()?)))
@@ -108,20 +111,20 @@ fn find_entry<'a, Section>(
     mut entries: impl Iterator<Item = (&'a PathBuf, &'a String, &'a Section)>,
     wanted: &str,
     kind: &'static str,
-) -> Option<Found<'a, Section>> {
+) -> Option<FoundEntry<'a, Section>> {
     let (file, name, section) = entries.find(|(_, name, _)| *name == wanted)?;
-    Some(Found { name: name.clone(), file: file.clone(), section, kind })
+    Some(FoundEntry { name: name.clone(), file: file.clone(), section, kind })
 }
 
 fn dangling_entry_error(
-    context: &Found<'_, ContextSection>,
+    context: &FoundEntry<'_, ContextSection>,
     kind: &'static str,
     name: &str,
 ) -> KubeconfigError {
     KubeconfigError::Dangling { context: context.name.clone(), kind, name: name.to_owned() }
 }
 
-impl<Section> Found<'_, Section> {
+impl<Section> FoundEntry<'_, Section> {
     fn entry(&self) -> String {
         format!("{} '{}'", self.kind, self.name)
     }
@@ -148,7 +151,7 @@ impl<Section> Found<'_, Section> {
         Ok(Some(self.named(field, text)))
     }
 
-    /// As [`Found::public_text`], for a key.
+    /// As [`FoundEntry::public_text`], for a key.
     pub(super) fn secret_text(
         &self,
         field: &str,

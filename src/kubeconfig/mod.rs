@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 pub(crate) use error::KubeconfigError;
 
-use entries::{Entries, Found};
+use entries::{FoundEntry, KubeconfigEntries};
 use sections::ClusterSection;
 use server::Server;
 use user::{certificate_of, token_of};
@@ -42,7 +42,7 @@ pub(crate) struct Context {
 
 /// Reads the context of that name, or the current one. Of entries with one name, the first counts.
 pub(crate) fn read_context(files: &[PathBuf], name: Option<&str>) -> Result<Context, KubeconfigError> {
-    let entries = Entries::read(files)?;
+    let entries = KubeconfigEntries::read(files)?;
     let context = entries.context(name)?;
     let cluster = entries.cluster(&context)?;
     let user = entries.user(&context)?;
@@ -66,7 +66,7 @@ pub(crate) fn read_context(files: &[PathBuf], name: Option<&str>) -> Result<Cont
     })
 }
 
-fn authority_of(cluster: &Found<'_, ClusterSection>) -> Result<Named<String>, KubeconfigError> {
+fn authority_of(cluster: &FoundEntry<'_, ClusterSection>) -> Result<Named<String>, KubeconfigError> {
     let section = cluster.section;
     let (data, file) = (&section.certificate_authority_data, &section.certificate_authority);
     let text = cluster.public_text("certificate-authority", data.as_deref(), file.as_deref())?;

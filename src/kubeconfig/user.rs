@@ -1,6 +1,6 @@
 //! Who a user is: a client certificate, a token, or both.
 
-use super::entries::Found;
+use super::entries::FoundEntry;
 use super::error::KubeconfigError;
 use super::sections::UserSection;
 use crate::credentials::SecretText;
@@ -8,7 +8,7 @@ use crate::kube::ClientCertificate;
 
 /// The client certificate of a user, if there is one.
 pub(super) fn certificate_of(
-    user: &Found<'_, UserSection>,
+    user: &FoundEntry<'_, UserSection>,
 ) -> Result<Option<ClientCertificate>, KubeconfigError> {
     let section = user.section;
     let (data, file) = (&section.client_certificate_data, &section.client_certificate);
@@ -28,7 +28,7 @@ pub(super) fn certificate_of(
 }
 
 /// The token of a user, if there is one. What would need another program, or is something else than it seems, is refused.
-pub(super) fn token_of(user: &Found<'_, UserSection>) -> Result<Option<SecretText>, KubeconfigError> {
+pub(super) fn token_of(user: &FoundEntry<'_, UserSection>) -> Result<Option<SecretText>, KubeconfigError> {
     let section = user.section;
     let plugin =
         |what, name: &String| KubeconfigError::Plugin { user: user.name.clone(), what, name: name.clone() };

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::error::ProjectError;
 use crate::config::{self, Cluster};
 use crate::confined_directory::ConfinedDirectory;
-use crate::credentials::{InventoryEntry, Store, list_certificates};
+use crate::credentials::{CredentialStore, InventoryEntry, list_certificates};
 use crate::document::{Loaded, read_text};
 
 const CLUSTER_FILE: &str = "cluster.yaml";
@@ -121,7 +121,10 @@ impl AssetDirectory {
     }
 
     /// Opens the credentials, which must be there already.
-    pub(crate) fn open_existing_credentials(&self, on_wait: impl FnOnce()) -> Result<Store, ProjectError> {
+    pub(crate) fn open_existing_credentials(
+        &self,
+        on_wait: impl FnOnce(),
+    ) -> Result<CredentialStore, ProjectError> {
         if !self.has_credentials()? {
             return Err(ProjectError::NoCredentials { directory: self.credentials() });
         }
@@ -129,8 +132,8 @@ impl AssetDirectory {
     }
 
     /// Opens the credentials and locks them. If another `infra` uses them, `on_wait` is called and this waits.
-    pub(crate) fn open_credentials(&self, on_wait: impl FnOnce()) -> Result<Store, ProjectError> {
-        Ok(Store::open(&self.files.path(CREDENTIALS)?, on_wait)?)
+    pub(crate) fn open_credentials(&self, on_wait: impl FnOnce()) -> Result<CredentialStore, ProjectError> {
+        Ok(CredentialStore::open(&self.files.path(CREDENTIALS)?, on_wait)?)
     }
 }
 

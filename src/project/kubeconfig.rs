@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Project;
 use super::asset_directory::KUBECONFIG;
 use super::error::ProjectError;
-use crate::credentials::{SecretText, Store};
+use crate::credentials::{CredentialStore, SecretText};
 use crate::document::{ReadError, parse_untyped, read_text, write_yaml};
 use crate::durable_file::{self, Access};
 use crate::render::{ApiEndpoint, KubeconfigSource, RenderError, merge_kubeconfig, render_kubeconfig};
@@ -27,14 +27,14 @@ impl Project {
     /// The administrator's kubeconfig.
     pub(crate) fn admin_kubeconfig(
         &self,
-        store: &Store,
+        store: &CredentialStore,
         endpoint: &ApiEndpoint,
     ) -> Result<SecretText, ProjectError> {
         self.with_kubeconfig_source(store, endpoint, |source| Ok(render_kubeconfig(source)))
     }
 
     /// Writes the kubeconfig of the asset directory unless it exists; returns whether it was written.
-    pub(crate) fn write_kubeconfig(&self, store: &Store) -> Result<bool, ProjectError> {
+    pub(crate) fn write_kubeconfig(&self, store: &CredentialStore) -> Result<bool, ProjectError> {
         let text = self.admin_kubeconfig(store, &self.public_endpoint())?;
         Ok(self.directory.files.ensure_file(KUBECONFIG, text.expose().as_bytes(), Access::Private)?)
     }
@@ -43,7 +43,7 @@ impl Project {
     pub(crate) fn merge_kubeconfig(
         &self,
         path: &Path,
-        store: &Store,
+        store: &CredentialStore,
         endpoint: &ApiEndpoint,
     ) -> Result<String, ProjectError> {
         let failed = |reason: RenderError| ProjectError::Kubeconfig { path: path.to_owned(), reason };
@@ -65,7 +65,7 @@ impl Project {
 
     fn with_kubeconfig_source<T>(
         &self,
-        store: &Store,
+        store: &CredentialStore,
         endpoint: &ApiEndpoint,
         use_source: impl FnOnce(&KubeconfigSource<'_>) -> Result<T, ProjectError>,
     ) -> Result<T, ProjectError> {

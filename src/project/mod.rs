@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use crate::blueprint::Blueprint;
 use crate::check::{Findings, check_assets};
 use crate::config::values::PoolName;
-use crate::credentials::{Credentials, Store};
+use crate::credentials::{CredentialStore, Credentials};
 use crate::document::{Loaded, Problems};
 use crate::durable_file::Access;
 use crate::render::{AssetSources, Assets, Templates, render_assets};
@@ -54,7 +54,7 @@ impl Project {
     }
 
     /// Reads the keys and certificates of the cluster.
-    pub(crate) fn read_credentials(&self, store: &Store) -> Result<Credentials, ProjectError> {
+    pub(crate) fn read_credentials(&self, store: &CredentialStore) -> Result<Credentials, ProjectError> {
         Ok(Credentials::read(store, &self.blueprint.identities)?)
     }
 

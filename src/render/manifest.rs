@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::engine::{RenderError, Templates};
-use super::values::Values;
+use super::values::TemplateValues;
 use crate::blueprint::Blueprint;
 use crate::credentials::Credentials;
 
@@ -13,7 +13,7 @@ pub(super) fn render_manifests(
     credentials: &Credentials,
     templates: &Templates,
 ) -> Result<BTreeMap<String, String>, RenderError> {
-    let values = Values::of_manifests(blueprint, credentials);
+    let values = TemplateValues::of_manifests(blueprint, credentials);
     let mut manifests = BTreeMap::new();
     for template in templates.names_in("manifests/") {
         let name = template.trim_start_matches("manifests/").to_owned();

@@ -20,7 +20,7 @@ use crate::well_known::{
 
 /// What every template sees.
 #[derive(Clone, Serialize)]
-pub(super) struct Values<'a> {
+pub(super) struct TemplateValues<'a> {
     cluster_name: &'a str,
     cluster_tag: &'static str,
     role_tag: &'static str,
@@ -145,7 +145,7 @@ struct RestoredSnapshot {
     sha256: String,
 }
 
-impl<'a> Values<'a> {
+impl<'a> TemplateValues<'a> {
     /// What follows from the cluster alone.
     pub(super) fn of_cluster(blueprint: &'a Blueprint) -> Self {
         let cluster = &blueprint.cluster;

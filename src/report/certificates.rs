@@ -1,6 +1,6 @@
 //! The section about certificates: how long each is valid, on a time line that begins today.
 
-use super::markup::{Element, element};
+use super::markup::{HtmlElement, element};
 use super::page::Section;
 use super::table::{html_table, note_paragraph, number_cell, paragraph, row_head};
 use crate::credentials::{CertificateFacts, FEWEST_DAYS_LEFT, InventoryEntry};
@@ -44,7 +44,7 @@ impl CertificateSources<'_> {
         let missing = self.missing.iter();
         let missing =
             missing.map(|file| vec![row_head(file), element("td").child(warning_pill("! missing"))]);
-        let wrong: Vec<Vec<Element>> = unreadable.chain(missing).collect();
+        let wrong: Vec<Vec<HtmlElement>> = unreadable.chain(missing).collect();
         let mut section = section;
         if !wrong.is_empty() {
             section =
@@ -61,11 +61,11 @@ impl CertificateSources<'_> {
     }
 }
 
-fn warning_pill(text: &str) -> Element {
+fn warning_pill(text: &str) -> HtmlElement {
     element("span").class("pill bad").text(text)
 }
 
-fn time_line(name: &str, certificates: &[(&InventoryEntry, &CertificateFacts)]) -> Element {
+fn time_line(name: &str, certificates: &[(&InventoryEntry, &CertificateFacts)]) -> HtmlElement {
     let longest = certificates.iter().map(|(_, facts)| facts.days_left).max().unwrap_or_default().max(1);
     let last = certificates.iter().map(|(_, facts)| facts.not_after).max();
     let end = last.map_or_else(String::new, |last| format!("Today to {}", last.date()));

@@ -3,7 +3,7 @@
 use super::connections::{Origin, connections_between_machines, port_in_words, short_name};
 use super::deletion::deletion_section;
 use super::machines::{gpu_count, machine_count, machines_section};
-use super::markup::{Element, element};
+use super::markup::{HtmlElement, element};
 use super::page::{Page, Section};
 use super::picture::{Marks, cluster_picture};
 use super::policies::{costs_section, policies_section};
@@ -90,7 +90,7 @@ fn picture_section(blueprint: &Blueprint) -> Section {
 }
 
 /// The picture in a box that scrolls.
-pub(super) fn scrolling_picture(picture: Element) -> Element {
+pub(super) fn scrolling_picture(picture: HtmlElement) -> HtmlElement {
     scrolling_box("Picture of the cluster", element("div").class("drawing").child(picture))
 }
 

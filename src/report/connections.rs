@@ -43,7 +43,7 @@ pub(super) fn short_name(group: SecurityGroup) -> &'static str {
 
 /// All that one origin may send to one security group.
 #[derive(Clone, Debug)]
-pub(super) struct Connection<'a> {
+pub(super) struct AllowedConnection<'a> {
     /// The number of the arrow.
     pub(super) number: usize,
     pub(super) from: Origin,
@@ -51,7 +51,7 @@ pub(super) struct Connection<'a> {
     pub(super) rules: Vec<&'a Rule>,
 }
 
-impl Connection<'_> {
+impl AllowedConnection<'_> {
     /// The ports, as `6443, 8472/udp`; each once.
     pub(super) fn ports(&self) -> String {
         let mut ports: Vec<String> = Vec::new();
@@ -75,15 +75,15 @@ pub(super) fn port_in_words(rule: &Rule) -> String {
 }
 
 /// Every connection, numbered in the order of the table.
-pub(super) fn connections_between_machines(blueprint: &Blueprint) -> Vec<Connection<'_>> {
-    let mut found: Vec<Connection<'_>> = Vec::new();
+pub(super) fn connections_between_machines(blueprint: &Blueprint) -> Vec<AllowedConnection<'_>> {
+    let mut found: Vec<AllowedConnection<'_>> = Vec::new();
     for rule in &blueprint.rules {
         let from = Origin::of(rule);
         match found.iter_mut().find(|connection| connection.from == from && connection.to == rule.to) {
             Some(connection) => connection.rules.push(rule),
             None => {
                 let number = found.len() + 1;
-                found.push(Connection { number, from, to: rule.to, rules: vec![rule] });
+                found.push(AllowedConnection { number, from, to: rule.to, rules: vec![rule] });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The section about `infra destroy`: what it would delete, in this order, and what it would keep.
 
-use super::markup::{Element, element};
+use super::markup::{HtmlElement, element};
 use super::page::Section;
 use super::table::{code_cell, html_table, note_paragraph, paragraph, row_head, text_cell};
 use crate::blueprint::{Blueprint, StackPart};
@@ -45,7 +45,7 @@ pub(super) fn deletion_section(
         .part(list("Foreign resources", &foreign))
 }
 
-fn deletion_lists(delete: &[Line], keep: &[Line]) -> Vec<Element> {
+fn deletion_lists(delete: &[Line], keep: &[Line]) -> Vec<HtmlElement> {
     let mut parts = Vec::new();
     for (title, lines) in [("Deleted, in this order", delete), ("Kept", keep)] {
         if !lines.is_empty() {
@@ -55,7 +55,7 @@ fn deletion_lists(delete: &[Line], keep: &[Line]) -> Vec<Element> {
     parts
 }
 
-fn list(name: &str, lines: &[Line]) -> Element {
+fn list(name: &str, lines: &[Line]) -> HtmlElement {
     let rows = lines.iter().map(|[kind, id, why]| vec![row_head(kind), code_cell(id), text_cell(why)]);
     html_table(name, &["What", "Which", "Why"], rows)
 }

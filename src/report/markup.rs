@@ -3,7 +3,7 @@
 
 /// An element with its attributes and what is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Element {
+pub(crate) struct HtmlElement {
     name: &'static str,
     attributes: Vec<(&'static str, String)>,
     children: Vec<Node>,
@@ -11,25 +11,25 @@ pub(crate) struct Element {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Node {
-    Element(Element),
+    Element(HtmlElement),
     Text(String),
     /// A style sheet of ours, in which `<` and `&` do not occur.
     Style(&'static str),
 }
 
 /// An element without anything in it.
-pub(crate) fn element(name: &'static str) -> Element {
-    Element { name, attributes: Vec::new(), children: Vec::new() }
+pub(crate) fn element(name: &'static str) -> HtmlElement {
+    HtmlElement { name, attributes: Vec::new(), children: Vec::new() }
 }
 
 /// A `style` element with a style sheet of ours.
-pub(crate) fn style_element(sheet: &'static str) -> Element {
+pub(crate) fn style_element(sheet: &'static str) -> HtmlElement {
     let mut element = element("style");
     element.children.push(Node::Style(sheet));
     element
 }
 
-impl Element {
+impl HtmlElement {
     /// The element with one more attribute.
     #[expect(clippy::needless_pass_by_value, reason = "callers give texts, numbers and names alike")]
     pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {

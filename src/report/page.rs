@@ -1,6 +1,6 @@
 //! The frame of every page: head, heading, contents, sections, foot.
 
-use super::markup::{Element, element, style_element};
+use super::markup::{HtmlElement, element, style_element};
 use super::picture::GENERATOR;
 
 const STYLE: &str = include_str!("page.css");
@@ -23,7 +23,7 @@ pub(super) struct Page {
 pub(super) struct Section {
     id: &'static str,
     title: String,
-    parts: Vec<Element>,
+    parts: Vec<HtmlElement>,
 }
 
 impl Section {
@@ -32,18 +32,18 @@ impl Section {
     }
 
     /// The section with one more part.
-    pub(super) fn part(mut self, part: Element) -> Self {
+    pub(super) fn part(mut self, part: HtmlElement) -> Self {
         self.parts.push(part);
         self
     }
 
     /// The section with more parts.
-    pub(super) fn parts(mut self, parts: impl IntoIterator<Item = Element>) -> Self {
+    pub(super) fn parts(mut self, parts: impl IntoIterator<Item = HtmlElement>) -> Self {
         self.parts.extend(parts);
         self
     }
 
-    fn element(self) -> Element {
+    fn element(self) -> HtmlElement {
         let heading = format!("{}-heading", self.id);
         element("section")
             .with("id", self.id)

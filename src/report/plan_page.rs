@@ -1,7 +1,7 @@
 //! The page about a plan: machines first, then the picture of what changes, then each stack with what changes in it.
 
 use super::cluster_page::{connections_section, scrolling_picture};
-use super::markup::{Element, element};
+use super::markup::{HtmlElement, element};
 use super::page::{Page, Section};
 use super::picture::{Mark, Marks, cluster_picture};
 use super::table::{note_paragraph, paragraph, scrolling_box};
@@ -135,7 +135,7 @@ fn with_cost(plan: &PlanPage<'_>, section: Section) -> Section {
 }
 
 /// The signs of the picture and of the lists, with their words.
-fn legend_of_signs() -> Element {
+fn legend_of_signs() -> HtmlElement {
     let words = [Mark::Create, Mark::Change, Mark::Replace, Mark::Delete].map(|mark| {
         let text = format!("{} {}", mark.sign(), mark.class());
         element("span").class(format!("pill {}", mark.class())).text(text)
@@ -169,7 +169,7 @@ fn planned_stacks_section(stacks: &[PlanStack]) -> Section {
 }
 
 /// The lines of a stack; each file of user data that changes opens by itself.
-fn planned_stack_contents(lines: &[PlanLine]) -> Vec<Element> {
+fn planned_stack_contents(lines: &[PlanLine]) -> Vec<HtmlElement> {
     let mut parts = Vec::new();
     let mut open: Vec<PlanLine> = Vec::new();
     let mut rest = lines;
@@ -192,7 +192,7 @@ fn planned_stack_contents(lines: &[PlanLine]) -> Vec<Element> {
     parts
 }
 
-fn user_data_file(line: &PlanLine, inside: &[PlanLine]) -> Element {
+fn user_data_file(line: &PlanLine, inside: &[PlanLine]) -> HtmlElement {
     let diff = inside.iter().map(|line| {
         let (class, sign) = match line.sign {
             PlanSign::Add => ("add", "+"),
@@ -210,7 +210,7 @@ fn user_data_file(line: &PlanLine, inside: &[PlanLine]) -> Element {
         .child(scrolling_box(&name, element("pre").class("diff").children(diff)))
 }
 
-fn lines_as_list(lines: &[PlanLine]) -> Element {
+fn lines_as_list(lines: &[PlanLine]) -> HtmlElement {
     element("ul").class("lines").children(lines.iter().map(|line| {
         let (sign, class) = line.sign.look();
         let depth = match line.depth {

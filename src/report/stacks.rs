@@ -3,7 +3,7 @@
 use time::Date;
 use time::macros::format_description;
 
-use super::markup::{Element, element};
+use super::markup::{HtmlElement, element};
 use super::page::Section;
 use super::sources::{LiveSources, PageImage};
 use super::table::{
@@ -35,7 +35,7 @@ pub(super) fn stacks_section(blueprint: &Blueprint, live: Option<&LiveSources<'_
 }
 
 /// What each stack holds, and which ones it needs.
-fn planned_stacks_table(blueprint: &Blueprint) -> Element {
+fn planned_stacks_table(blueprint: &Blueprint) -> HtmlElement {
     let cluster = &blueprint.cluster;
     let parts = StackPart::of_cluster(cluster);
     let rows = parts.iter().map(|part| {
@@ -56,7 +56,7 @@ fn planned_stacks_table(blueprint: &Blueprint) -> Element {
     html_table("Stacks of the cluster", &["Stack", "Holds", "Needs"], rows)
 }
 
-fn health_verdict(report: &StatusReport) -> Element {
+fn health_verdict(report: &StatusReport) -> HtmlElement {
     let (class, word) =
         if report.healthy { ("pill good", "✓ healthy") } else { ("pill bad", "! not healthy") };
     element("p")
@@ -67,7 +67,7 @@ fn health_verdict(report: &StatusReport) -> Element {
         .child(code_element(&report.api.endpoint))
 }
 
-fn status_messages(report: &StatusReport) -> Option<Element> {
+fn status_messages(report: &StatusReport) -> Option<HtmlElement> {
     let line = |class: &str, sign: &str, text: &String| {
         element("li")
             .child(element("span").class(format!("sign {class}")).text(sign))
@@ -75,11 +75,11 @@ fn status_messages(report: &StatusReport) -> Option<Element> {
     };
     let problems = report.problems.iter().map(|text| line("bad", "!", text));
     let warnings = report.warnings.iter().map(|text| line("warning", "?", text));
-    let lines: Vec<Element> = problems.chain(warnings).collect();
+    let lines: Vec<HtmlElement> = problems.chain(warnings).collect();
     (!lines.is_empty()).then(|| element("ul").class("lines").children(lines))
 }
 
-fn stack_status_table(report: &StatusReport) -> Element {
+fn stack_status_table(report: &StatusReport) -> HtmlElement {
     let rows = report.stacks.iter().map(|stack| {
         let (class, sign) = if stack.good { ("pill good", "✓") } else { ("pill bad", "!") };
         let status = element("span").class(class).text(format!("{sign} {}", stack.status));

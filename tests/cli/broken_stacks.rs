@@ -7,7 +7,7 @@ use std::path::Path;
 
 use infra::blueprint::{Blueprint, StackPart};
 use infra::check::check_stack;
-use infra::credentials::{Credentials, Store};
+use infra::credentials::{CredentialStore, Credentials};
 use infra::render::{AssetSources, Templates, render_assets};
 
 use crate::golden::workspace;
@@ -294,7 +294,7 @@ fn golden() -> (Workspace, Blueprint, Credentials) {
     let workspace = workspace(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters/ha-gpu-efs"));
     let cluster = infra::config::load(&workspace.path("cluster.yaml")).unwrap().value;
     let blueprint = Blueprint::new(cluster).unwrap();
-    let store = Store::open(&workspace.path("credentials"), || {}).unwrap();
+    let store = CredentialStore::open(&workspace.path("credentials"), || {}).unwrap();
     let credentials = Credentials::read(&store, &blueprint.identities).unwrap();
     (workspace, blueprint, credentials)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use infra::blueprint::Blueprint;
-use infra::credentials::{AuthoritySource, Request, Store, ensure_credentials};
+use infra::credentials::{AuthoritySource, CredentialStore, Request, ensure_credentials};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
@@ -23,7 +23,7 @@ fn made_days_ago(days: i64) -> Workspace {
 fn issue(workspace: &Workspace, authorities: AuthoritySource, days: i64, renew: bool) {
     let cluster = infra::config::load(&workspace.path("cluster.yaml")).unwrap().value;
     let blueprint = Blueprint::new(cluster).unwrap();
-    let store = Store::open(&workspace.path("credentials"), || {}).unwrap();
+    let store = CredentialStore::open(&workspace.path("credentials"), || {}).unwrap();
     let now = OffsetDateTime::now_utc() - Duration::days(days);
     let request =
         Request { identities: &blueprint.identities, now, authorities, replace_authorities: false, renew };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use infra::blueprint::Blueprint;
 use infra::config;
-use infra::credentials::{AuthoritySource, Request, Store, ensure_credentials};
+use infra::credentials::{AuthoritySource, CredentialStore, Request, ensure_credentials};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -155,7 +155,7 @@ fn certificates_that_expire_within_a_month_are_reported() {
         let mut identities = Blueprint::new(cluster).unwrap().identities;
         let worker = identities.certificates.iter_mut().find(|certificate| certificate.name == "worker");
         worker.unwrap().days = days;
-        let store = Store::open(&world.workspace.credentials(), || {}).unwrap();
+        let store = CredentialStore::open(&world.workspace.credentials(), || {}).unwrap();
         let authorities = AuthoritySource::Generated;
         let request =
             Request { identities: &identities, now, authorities, replace_authorities: true, renew: true };

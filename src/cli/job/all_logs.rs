@@ -36,7 +36,7 @@ pub(super) struct Wanted<'a> {
     pub(super) tail: Option<u32>,
 }
 
-fn choose<'a>(report: &'a JobReport, role: Option<&str>) -> Result<Vec<&'a ReplicaReport>, Refusal> {
+fn choose_replicas<'a>(report: &'a JobReport, role: Option<&str>) -> Result<Vec<&'a ReplicaReport>, Refusal> {
     let chosen = report.replicas_of(role);
     // What trains is created after the import.
     if chosen.is_empty() && !report.replicas.is_empty() {
@@ -62,7 +62,7 @@ pub(super) async fn print_all(
     session: &Session,
 ) -> anyhow::Result<Exit> {
     let report = JobReport::read(api, &target.namespace, &target.name).await?;
-    let replicas = choose(&report, wanted.role)?;
+    let replicas = choose_replicas(&report, wanted.role)?;
     let mut missing: Vec<anyhow::Error> = Vec::new();
     for replica in &replicas {
         let Some(pod) = replica.pod.as_ref().filter(|_| has_started(replica)) else {
@@ -119,7 +119,7 @@ pub(super) async fn follow_all(
             read = &mut look => {
                 let report = outage.tolerate(read, |contact| report_contact(&contact, &session.printer))?;
                 if let Some(report) = report {
-                    let replicas = choose(&report, wanted.role)?;
+                    let replicas = choose_replicas(&report, wanted.role)?;
                     refuse_too_many(&report, &replicas)?;
                     merged.update(&report, &replicas);
                     if report.state.is_over() && !merged.is_reading() {

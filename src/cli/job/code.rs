@@ -62,7 +62,7 @@ pub(super) async fn upload_code(
 }
 
 /// The code in a plan.
-pub(super) fn planned(code: &CodeTree, workload: &Workload) -> PlannedCode {
+pub(super) fn planned_code(code: &CodeTree, workload: &Workload) -> PlannedCode {
     PlannedCode {
         files: code.files,
         bytes: code.bytes,

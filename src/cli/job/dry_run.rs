@@ -17,7 +17,7 @@ use crate::plural::count_of;
 pub(super) fn print_plan(plan: &SubmissionPlan, session: &Session) -> anyhow::Result<Exit> {
     match session.output {
         Output::Json => session.printer.json(plan)?,
-        Output::Text | Output::Markdown | Output::Html => session.printer.data(page(plan))?,
+        Output::Text | Output::Markdown | Output::Html => session.printer.data(submission_plan_text(plan))?,
     }
     session.printer.note("nothing was written");
     Ok(if plan.unmet.is_empty() { Exit::Done } else { Exit::Failed })
@@ -49,8 +49,8 @@ fn describe_machines(machines: &[NeededMachines]) -> String {
     machines.iter().map(of_pool).collect::<Vec<_>>().join(", ")
 }
 
-fn page(plan: &SubmissionPlan) -> String {
-    let mut lines = vec![headline(plan), table(plan)];
+fn submission_plan_text(plan: &SubmissionPlan) -> String {
+    let mut lines = vec![plan_headline(plan), table(plan)];
     let mut facts = vec![match plan.gpus {
         0 => "no GPUs".to_owned(),
         gpus => format!("{} in all", count_of(gpus, "GPU")),
@@ -102,7 +102,7 @@ fn page(plan: &SubmissionPlan) -> String {
     lines.join("\n")
 }
 
-fn headline(plan: &SubmissionPlan) -> String {
+fn plan_headline(plan: &SubmissionPlan) -> String {
     let (namespace, name) = (&plan.namespace, &plan.name);
     let existing = plan.existing.map_or("", |state| state.name());
     let place = match &plan.run {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::target::{random_mark, removed};
+use super::target::{random_mark, warn_if_not_removed};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::until_interrupted;
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &GpuCheckArguments, session: &Session) -> anyhow::R
     let checked = block_on(async {
         let run = async { Ok(check.run(expected, &waiting).await?) };
         let checked = Box::pin(until_interrupted(run)).await;
-        removed(check.remove().await, "the pods of the check", &session.printer);
+        warn_if_not_removed(check.remove().await, "the pods of the check", &session.printer);
         checked
     });
     let nodes = checked?;

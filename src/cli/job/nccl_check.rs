@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::target::{random_mark, removed, scripts_of};
+use super::target::{random_mark, scripts_of, warn_if_not_removed};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Refusal;
@@ -75,12 +75,12 @@ pub(super) fn run(arguments: &NcclCheckArguments, session: &Session) -> anyhow::
     let (_interrupter, waiting) = session.begin_waiting(Some(arguments.timeout));
     let report = block_on(async {
         let known = Box::pin(until_interrupted(cluster.read_facts())).await?;
-        let settings = settings(arguments, backend, program, &cluster, &known)?;
+        let settings = nccl_check_settings(arguments, backend, program, &cluster, &known)?;
         let check = NcclCheck::new(&cluster.api, &mark, settings);
         let mut reporter = |progress: NcclCheckProgress| report_progress(&progress, &session.printer);
         let run = async { Ok(check.run(&waiting, &mut reporter).await?) };
         let report = Box::pin(until_interrupted(run)).await;
-        removed(check.remove().await, "the pods of the check", &session.printer);
+        warn_if_not_removed(check.remove().await, "the pods of the check", &session.printer);
         report
     })?;
     match session.output {
@@ -90,7 +90,7 @@ pub(super) fn run(arguments: &NcclCheckArguments, session: &Session) -> anyhow::
     Ok(if report.is_healthy() { Exit::Done } else { Exit::Unhealthy })
 }
 
-fn settings(
+fn nccl_check_settings(
     arguments: &NcclCheckArguments,
     backend: Backend,
     program: String,

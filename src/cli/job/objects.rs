@@ -41,7 +41,7 @@ pub(super) async fn fetch_data(
     let listing = async {
         let bucket = clients.data_bucket(source.bucket()).await;
         let bucket = bucket.map_err(|error| explain_listing(error, source))?;
-        let (object, below) = list(&bucket, source).await?;
+        let (object, below) = list_source_objects(&bucket, source).await?;
         Ok((bucket, ObjectSet::new(source, object, below, limit)?))
     };
     let (bucket, objects) = until_interrupted_with(listing, Interrupted::WhileFetchingData).await?;
@@ -96,7 +96,7 @@ fn print_end(moved: &Moved, session: &Session) {
 }
 
 /// The object that a source names, if there is one, and all that is below it.
-async fn list(
+async fn list_source_objects(
     bucket: &DataBucket,
     source: &S3Source,
 ) -> anyhow::Result<(Option<ListedObject>, Vec<ListedObject>)> {
@@ -107,14 +107,14 @@ async fn list(
     };
     // Whoever names an archive means nothing else.
     if source.is_archive() {
-        return Ok((object.map(listed), Vec::new()));
+        return Ok((object.map(listed_object), Vec::new()));
     }
     let below = bucket.objects_below(&source.key_prefix(), MOST_OBJECTS).await.map_err(refuse)?;
     let below = below.ok_or_else(|| too_many(source))?;
-    Ok((object.map(listed), below.into_iter().map(listed).collect()))
+    Ok((object.map(listed_object), below.into_iter().map(listed_object).collect()))
 }
 
-fn listed(object: DataObject) -> ListedObject {
+fn listed_object(object: DataObject) -> ListedObject {
     let DataObject { key, size, etag, modified, archived_in } = object;
     ListedObject { key, size, etag, modified, archived_in }
 }

@@ -64,13 +64,13 @@ pub(super) fn table(report: &JobReport) -> String {
         report.namespace,
         report.name,
         report.state.name(),
-        place(report),
+        results_location(report),
         align_columns(&lines)
     )
 }
 
 /// Where the run is; an import of an earlier version of infra did not name one.
-fn place(report: &JobReport) -> String {
+fn results_location(report: &JobReport) -> String {
     if report.run.is_empty() {
         return String::new();
     }
@@ -78,7 +78,7 @@ fn place(report: &JobReport) -> String {
 }
 
 /// What has changed, a line each.
-pub(super) fn changes(before: Option<&JobReport>, now: &JobReport) -> Vec<String> {
+pub(super) fn report_changes(before: Option<&JobReport>, now: &JobReport) -> Vec<String> {
     let mut lines = Vec::new();
     if before.is_none_or(|before| before.state != now.state || before.reason != now.reason) {
         let reason = now.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::delete::print_remaining;
-use super::status::changes;
+use super::status::report_changes;
 use crate::cli::progress_view::duration_in_words;
 use crate::cli::session::Session;
 use crate::cli::terminal::printer::Output;
@@ -44,7 +44,7 @@ impl<'a> SubmissionView<'a> {
 
     /// Shows an event.
     pub(super) fn show(&self, event: &JobEvent) {
-        let lines = lock(&self.state).apply(event, self.is_live);
+        let lines = lock_view_state(&self.state).apply(event, self.is_live);
         if let JobEvent::Changed(_) = event {
             if self.session.output != Output::Json {
                 for line in &lines {
@@ -63,7 +63,7 @@ impl<'a> SubmissionView<'a> {
     }
 
     fn draw(&self) {
-        let mut state = lock(&self.state);
+        let mut state = lock_view_state(&self.state);
         let begins = self.is_live && !state.is_drawn && state.has_begun();
         state.is_drawn |= begins;
         drop(state);
@@ -73,11 +73,11 @@ impl<'a> SubmissionView<'a> {
         let state = Arc::clone(&self.state);
         self.session
             .printer
-            .begin_block(Stream::Stderr, move |size| lock(&state).lines(size.usable_columns()));
+            .begin_block(Stream::Stderr, move |size| lock_view_state(&state).lines(size.usable_columns()));
     }
 
     fn end(&self, ending: Ending) {
-        if std::mem::take(&mut lock(&self.state).is_drawn) {
+        if std::mem::take(&mut lock_view_state(&self.state).is_drawn) {
             self.session.printer.end_block(ending);
         }
     }
@@ -140,7 +140,7 @@ impl State {
                 }
             }
             JobEvent::Changed(report) => {
-                let mut lines = changes(self.report.as_ref(), report);
+                let mut lines = report_changes(self.report.as_ref(), report);
                 lines.retain(|line| !is_live || !line.starts_with(' '));
                 self.followed_since.get_or_insert_with(Instant::now);
                 self.report = Some((**report).clone());
@@ -243,7 +243,7 @@ fn role_row(role: &str, replicas: &[ReplicaReport]) -> Row {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock_view_state(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

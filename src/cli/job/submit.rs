@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::code::{planned, short_digest, upload_code};
+use super::code::{planned_code, short_digest, upload_code};
 use super::dry_run::{add_machines, print_plan};
 use super::objects::fetch_data;
 use super::status::table;
@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> anyhow::Res
         if arguments.dry_run {
             let mut plan = submission.describe(named.is_some());
             add_machines(&mut plan, &job, &cluster, session);
-            plan.code = code.as_ref().map(|code| planned(code, submission.workload()));
+            plan.code = code.as_ref().map(|code| planned_code(code, submission.workload()));
             plan.fetches_from = job.objects().map(|(source, _)| source.to_string());
             return print_plan(&plan, session);
         }

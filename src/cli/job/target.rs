@@ -159,7 +159,7 @@ pub(in crate::cli) fn scripts_of(session: &Session) -> anyhow::Result<Scripts> {
 }
 
 /// Warns only: what cannot be deleted at the end is deleted by Kubernetes later.
-pub(super) fn removed(result: Result<(), JobError>, what: &str, printer: &Printer) {
+pub(super) fn warn_if_not_removed(result: Result<(), JobError>, what: &str, printer: &Printer) {
     if let Err(error) = result {
         printer.warning(format_args!("{what} could not be deleted: {error}"));
     }

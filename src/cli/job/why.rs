@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::target::{JobNameOptions, random_mark, removed, scripts_of};
+use super::target::{JobNameOptions, random_mark, scripts_of, warn_if_not_removed};
 use crate::cli::aws_access::block_on;
 use crate::cli::exit::Exit;
 use crate::cli::interruption::Interrupted;
@@ -61,7 +61,9 @@ pub(super) fn run(arguments: &WhyArguments, session: &Session) -> anyhow::Result
     })?;
     match session.output {
         Output::Json => session.printer.json(&explanation)?,
-        Output::Text | Output::Markdown | Output::Html => session.printer.data(page(&explanation))?,
+        Output::Text | Output::Markdown | Output::Html => {
+            session.printer.data(explanation_text(&explanation))?
+        }
     }
     Ok(if explanation.state == JobState::Failed { Exit::Unhealthy } else { Exit::Done })
 }
@@ -99,7 +101,7 @@ async fn read_records(
         read = reader.read(&waiting, &tell) => Some(read),
         _ = interruptions.recv() => None,
     };
-    removed(reader.remove().await, "the reader pod", &session.printer);
+    warn_if_not_removed(reader.remove().await, "the reader pod", &session.printer);
     match read {
         Some(Ok(records)) => Ok(records),
         Some(Err(error)) => Ok(without_records(&error, session)),
@@ -113,7 +115,7 @@ fn without_records(error: &dyn std::fmt::Display, session: &Session) -> Vec<Atte
 }
 
 /// An explanation as a page.
-fn page(explanation: &JobExplanation) -> String {
+fn explanation_text(explanation: &JobExplanation) -> String {
     let restarts = explanation.restarts.as_ref().and_then(Restarts::in_words);
     let restarts = restarts.map(|words| format!(", {words}")).unwrap_or_default();
     let reason = explanation.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();

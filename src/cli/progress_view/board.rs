@@ -15,7 +15,7 @@ use crate::plural::count_of;
 
 /// What has been seen so far.
 #[derive(Debug, Default)]
-pub(super) struct Board {
+pub(super) struct ProgressBoard {
     steps: Vec<Step>,
     stacks: Vec<StackLine>,
     machines: MachineBoard,
@@ -44,7 +44,7 @@ enum StackState {
     Ended { mark: Mark, how: String },
 }
 
-impl Board {
+impl ProgressBoard {
     /// Takes an event in. Gives the lines that stay.
     pub(super) fn apply_event(&mut self, event: &Event) -> Vec<StyledText> {
         match event {

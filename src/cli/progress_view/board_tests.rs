@@ -1,6 +1,6 @@
 //! What a terminal shows of a run: at every width, with too few rows, and after a failure.
 
-use super::board::Board;
+use super::board::ProgressBoard;
 use crate::aws::StackStatus;
 use crate::blueprint::Role;
 use crate::cli::terminal::screen::Size;
@@ -45,17 +45,17 @@ fn ended(stack: &str, status: &str, good: bool) -> Event {
 }
 
 /// The lines that stay.
-fn apply(board: &mut Board, events: &[Event]) -> Vec<String> {
+fn apply(board: &mut ProgressBoard, events: &[Event]) -> Vec<String> {
     events.iter().flat_map(|event| board.apply_event(event)).map(|line| line.bare()).collect()
 }
 
-fn drawn(board: &Board, columns: usize, rows: usize) -> Vec<String> {
+fn drawn(board: &ProgressBoard, columns: usize, rows: usize) -> Vec<String> {
     board.lines(Size { columns, rows }).iter().map(|line| line.bare().trim_end().to_owned()).collect()
 }
 
 #[test]
 fn all_stacks_are_there_from_the_beginning_and_stay() {
-    let mut board = Board::default();
+    let mut board = ProgressBoard::default();
     assert!(board.is_empty());
     let staying = apply(
         &mut board,
@@ -103,7 +103,7 @@ fn all_stacks_are_there_from_the_beginning_and_stay() {
 
 #[test]
 fn what_failed_stays_and_so_does_its_step() {
-    let mut board = Board::default();
+    let mut board = ProgressBoard::default();
     let staying = apply(
         &mut board,
         &[
@@ -132,7 +132,7 @@ fn what_failed_stays_and_so_does_its_step() {
 
 #[test]
 fn a_wait_is_shown_with_its_step_until_the_next() {
-    let mut board = Board::default();
+    let mut board = ProgressBoard::default();
     let waiting = |name: &str| Event::Waiting { waiting_for: vec![name.to_owned(), "b".to_owned()] };
     apply(&mut board, &[Event::Stage { what: "waiting for the API" }, waiting("a"), waiting("two\nlines")]);
     assert_eq!(drawn(&board, 80, TALL), ["▸ waiting for the API  0s  two lines, b"]);
@@ -143,7 +143,7 @@ fn a_wait_is_shown_with_its_step_until_the_next() {
 
 #[test]
 fn stacks_that_nobody_announced_and_attached_ones_are_shown_too() {
-    let mut board = Board::default();
+    let mut board = ProgressBoard::default();
     apply(
         &mut board,
         &[
@@ -167,7 +167,7 @@ fn stacks_that_nobody_announced_and_attached_ones_are_shown_too() {
 
 #[test]
 fn a_low_terminal_counts_what_it_cannot_name() {
-    let mut board = Board::default();
+    let mut board = ProgressBoard::default();
     let names: Vec<String> = (0..30).map(|number| format!("x-pool-{number}")).collect();
     let all = names.iter().map(|name| planned(name, &[], Vec::new())).collect();
     apply(&mut board, &[Event::Stage { what: "bringing stacks up" }, Event::Stacks { stacks: all }]);

@@ -20,7 +20,7 @@ use crate::cli::terminal::printer::{Output, Printer};
 use crate::cli::terminal::screen::{Ending, Stream};
 use crate::cli::terminal::styled_text::StyledText;
 use crate::deploy::{Event, Progress};
-use board::Board;
+use board::ProgressBoard;
 use plain::Plain;
 pub(super) use wording::{clock_time, duration_in_words, finding_lines};
 
@@ -40,7 +40,7 @@ enum Format {
 
 #[derive(Debug, Default)]
 struct Live {
-    board: Board,
+    board: ProgressBoard,
     is_drawn: bool,
     is_over: bool,
 }

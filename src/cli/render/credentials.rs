@@ -14,8 +14,8 @@ use crate::cli::deployment::rotation::print_next_steps;
 use crate::cli::question::ask_for_yes;
 use crate::cli::terminal::printer::Output;
 use crate::credentials::{
-    Action, AuthoritySource, Ensured, ImportedAuthority, KeysInUse, Request, RotatedKey, RotationRequest,
-    Store, ensure_credentials, rotate_keys,
+    Action, AuthoritySource, CredentialStore, Ensured, ImportedAuthority, KeysInUse, Request, RotatedKey,
+    RotationRequest, ensure_credentials, rotate_keys,
 };
 use crate::plural::list_counts;
 use crate::project::Project;
@@ -108,7 +108,7 @@ pub(super) fn run(
     arguments: &CredentialsArguments,
     project: &Project,
     session: &Session,
-) -> anyhow::Result<(Vec<Row>, Store)> {
+) -> anyhow::Result<(Vec<Row>, CredentialStore)> {
     let blueprint = &project.blueprint;
     let authorities = match (&arguments.ca_cert_path, &arguments.ca_key_path) {
         (Some(certificate), Some(key)) => {
@@ -158,7 +158,7 @@ pub(super) fn run(
 
 fn confirm_replacement(
     blueprint: &Blueprint,
-    store: &Store,
+    store: &CredentialStore,
     yes: bool,
     session: &Session,
 ) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::session::Session;
 use crate::cli::terminal::printer::Output;
-use crate::credentials::Store;
+use crate::credentials::CredentialStore;
 use crate::plural::list_counts;
 use crate::project::{Project, WrittenFiles};
 
@@ -29,7 +29,7 @@ pub(super) struct Report {
     deleted: Vec<String>,
 }
 
-pub(super) fn run(project: &Project, store: &Store, session: &Session) -> anyhow::Result<Report> {
+pub(super) fn run(project: &Project, store: &CredentialStore, session: &Session) -> anyhow::Result<Report> {
     let rendered = project.render(&project.read_credentials(store)?)?;
     session.print_unused_snippets(&rendered);
     let WrittenFiles { written, unchanged, deleted } = project.write(&rendered.into_valid_assets()?)?;

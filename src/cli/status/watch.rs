@@ -28,7 +28,7 @@ const CHANGED: Style = AnsiColor::Yellow.on_default().bold();
 pub(super) struct StatusWatch {
     printer: Printer,
     is_live: bool,
-    board: Arc<Mutex<Board>>,
+    board: Arc<Mutex<StatusBoard>>,
 }
 
 impl StatusWatch {
@@ -72,7 +72,7 @@ impl Drop for StatusWatch {
 
 /// What is on the screen.
 #[derive(Debug, Default)]
-struct Board {
+struct StatusBoard {
     status: StatusLines,
     read_at: Option<OffsetDateTime>,
     /// When what a line is about changed, and what it was.
@@ -86,7 +86,7 @@ struct Change {
     before: Option<StatusLine>,
 }
 
-impl Board {
+impl StatusBoard {
     /// Takes over another status. Gives what has changed, a line each.
     fn apply(&mut self, status: StatusLines, now: OffsetDateTime) -> Vec<String> {
         let before = std::mem::replace(&mut self.status, status);
@@ -190,7 +190,7 @@ fn fit_lines_into_rows(mut lines: Vec<StyledText>, rows: usize, width: usize) ->
     lines
 }
 
-fn lock_board(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
+fn lock_board(board: &Mutex<StatusBoard>) -> MutexGuard<'_, StatusBoard> {
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -199,7 +199,7 @@ mod tests {
     use time::macros::datetime;
     use time::{Duration, OffsetDateTime};
 
-    use super::{Board, Size, StatusLine, StatusLines};
+    use super::{Size, StatusBoard, StatusLine, StatusLines};
 
     const BEGIN: OffsetDateTime = datetime!(2026-03-01 12:00:00 UTC);
     const WIDE: Size = Size { columns: 100, rows: 30 };
@@ -217,13 +217,13 @@ mod tests {
         StatusLines { title: title.to_owned(), lines, remarks }
     }
 
-    fn drawn(board: &Board, size: Size) -> Vec<String> {
+    fn drawn(board: &StatusBoard, size: Size) -> Vec<String> {
         board.lines(size).iter().map(|line| line.bare().trim_end().to_owned()).collect()
     }
 
     #[test]
     fn what_has_changed_is_marked_for_a_minute_and_says_what_it_was() {
-        let mut board = Board::default();
+        let mut board = StatusBoard::default();
         let first = vec![line("nodes", "1/3 Ready", "gpu"), line("saved", "2 minutes ago", "key")];
         assert!(board.apply(status("x: NOT HEALTHY", first, &["gpu: 1 of 3"]), BEGIN).is_empty());
         assert_eq!(
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_comes_and_what_goes_is_marked_too() {
-        let mut board = Board::default();
+        let mut board = StatusBoard::default();
         board.apply(status("x: healthy", vec![line("stack", "CREATE_COMPLETE", "a")], &[]), BEGIN);
         let other = vec![line("stack", "CREATE_IN_PROGRESS", "b")];
         board.apply(status("x: healthy", other, &["b is not complete"]), BEGIN + Duration::seconds(10));
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_small_terminal_says_what_it_leaves_out() {
-        let mut board = Board::default();
+        let mut board = StatusBoard::default();
         let lines = ["a", "b", "c", "d"].map(|name| line("stack", "CREATE_COMPLETE", name)).to_vec();
         board.apply(status("x: healthy", lines, &[]), BEGIN);
         assert_eq!(

@@ -11,7 +11,7 @@ const LONGEST_COLOR: usize = 64;
 /// The text as a terminal may show it. Codes for colours are left out; every other character that controls a terminal is replaced by
 /// U+FFFD.
 pub(in crate::cli) fn clean_foreign_text(text: &str) -> String {
-    let mut cleaner = Cleaner::default();
+    let mut cleaner = TextCleaner::default();
     let mut shown = cleaner.clean(text.as_bytes());
     shown.push_str(&cleaner.finish());
     shown
@@ -44,13 +44,13 @@ pub(in crate::cli) fn is_controlling(character: char) -> bool {
 
 /// Cleans bytes that come piece by piece; a character or a colour may be cut anywhere.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Cleaner {
+pub(in crate::cli) struct TextCleaner {
     /// The beginning of a character or of a colour.
     incomplete: Vec<u8>,
     after_return: bool,
 }
 
-impl Cleaner {
+impl TextCleaner {
     /// The next piece.
     pub(in crate::cli) fn clean(&mut self, bytes: &[u8]) -> String {
         let mut whole = mem::take(&mut self.incomplete);
@@ -132,7 +132,7 @@ fn character_length(first: u8) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cleaner, clean_foreign_text, clean_line, escape_json};
+    use super::{TextCleaner, clean_foreign_text, clean_line, escape_json};
 
     #[test]
     fn what_controls_a_terminal_is_replaced() {
@@ -161,7 +161,7 @@ mod tests {
         let text = "a\r\n\u{1b}[1;32mé→😀\u{1b}[0m\u{1b}[2J\u{9b}x\r\u{1b}[";
         let expected = clean_foreign_text(text);
         for size in 1..text.len() {
-            let mut cleaner = Cleaner::default();
+            let mut cleaner = TextCleaner::default();
             let pieces = text.as_bytes().chunks(size).map(|piece| cleaner.clean(piece));
             let shown = pieces.collect::<String>() + &cleaner.finish();
             assert_eq!(shown, expected, "pieces of {size}");
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_replaced() {
-        let mut cleaner = Cleaner::default();
+        let mut cleaner = TextCleaner::default();
         assert_eq!(cleaner.clean(b"a\x9b31m\xff\xe2\x86"), "a�31m�");
         assert_eq!(cleaner.clean(b"b\xe2"), "�b");
         assert_eq!(cleaner.finish(), "�");

@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::cli::document::Document;
-use crate::cli::terminal::foreign_text::{Cleaner, clean_foreign_text, clean_line, escape_json};
+use crate::cli::terminal::foreign_text::{TextCleaner, clean_foreign_text, clean_line, escape_json};
 use crate::cli::terminal::prefixed_lines::PrefixedLines;
 use crate::cli::terminal::screen::{Ending, LiveBlock, Size, Stream as ScreenStream};
 use crate::cli::terminal::styled_text::StyledText;
@@ -166,13 +166,13 @@ pub(in crate::cli) struct LogPrinter {
 #[derive(Debug)]
 enum LogForm {
     Unchanged,
-    Cleaned(Cleaner),
+    Cleaned(TextCleaner),
     Prefixed(PrefixedLines),
 }
 
 impl LogForm {
     fn of(at_terminal: bool) -> Self {
-        if at_terminal { Self::Cleaned(Cleaner::default()) } else { Self::Unchanged }
+        if at_terminal { Self::Cleaned(TextCleaner::default()) } else { Self::Unchanged }
     }
 }
 

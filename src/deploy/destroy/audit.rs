@@ -1,7 +1,7 @@
 //! Finds what is left of a cluster, by tag and by name, and confirms each resource with the service it belongs to.
 
 use super::deletion_command::{is_backup, leftover_of_arn, snapshot_deletion};
-use super::found::Found;
+use super::found::FoundResources;
 use super::scope::DestroyScope;
 use super::snapshot_rule::leftover_rule;
 use crate::aws::{AwsError, Clients};
@@ -10,16 +10,16 @@ use crate::plural::count_of;
 use crate::well_known::internal_domain;
 
 /// A comparison of what exists now with what a destroy meant to keep.
-pub(crate) struct Audit<'a> {
+pub(crate) struct DestroyAudit<'a> {
     /// AWS.
     pub(crate) clients: &'a Clients,
     /// The scope of the destroy.
     pub(crate) scope: &'a DestroyScope,
     /// What exists now.
-    pub(crate) now: &'a Found,
+    pub(crate) now: &'a FoundResources,
 }
 
-impl Audit<'_> {
+impl DestroyAudit<'_> {
     /// What is left of the cluster that the plan did not mean to keep.
     pub(crate) async fn find_leftovers(&self) -> Result<Vec<Leftover>, AwsError> {
         let mut left = self.find_stacks();

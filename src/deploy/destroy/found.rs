@@ -16,7 +16,7 @@ use crate::deploy::state::public_name::load_balancer;
 
 /// What was found of a cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundResources {
     /// The stacks.
     pub live: LiveCluster,
     /// What the stacks hold.
@@ -50,7 +50,7 @@ pub(crate) struct DataFindings {
     pub(crate) snapshots: Vec<Snapshot>,
 }
 
-impl Found {
+impl FoundResources {
     /// Reads everything; changes nothing.
     pub(crate) async fn read(
         clients: &Clients,

@@ -25,9 +25,9 @@ mod sweep;
 mod target;
 mod uploads;
 
-use audit::Audit;
+use audit::DestroyAudit;
 use file_systems::Ownership;
-use found::Found;
+use found::FoundResources;
 use network::NetworkFindings;
 pub(crate) use plan::DestroyPlan;
 pub(crate) use scope::{DestroyOptions, DestroyScope};
@@ -102,13 +102,13 @@ pub(crate) async fn audit_destroyed_cluster(
 async fn find_leftovers(
     clients: &Clients,
     scope: &DestroyScope,
-    now: &Found,
+    now: &FoundResources,
 ) -> Result<Vec<Leftover>, AwsError> {
-    Audit { clients, scope, now }.find_leftovers().await
+    DestroyAudit { clients, scope, now }.find_leftovers().await
 }
 
 /// The file systems that the plan keeps and that still exist.
-fn kept_file_systems(scope: &DestroyScope, now: &Found) -> Vec<String> {
+fn kept_file_systems(scope: &DestroyScope, now: &FoundResources) -> Vec<String> {
     let is_there = |id: &str| now.data.file_systems.iter().any(|system| system.id == id);
     let kept = scope.found.data.file_systems.iter().filter(|system| match system.ownership {
         // Nothing names an adopted one once the stacks are deleted.
@@ -119,7 +119,7 @@ fn kept_file_systems(scope: &DestroyScope, now: &Found) -> Vec<String> {
     kept.map(|system| system.id.clone()).collect()
 }
 
-fn created_keys(now: &Found) -> Vec<String> {
+fn created_keys(now: &FoundResources) -> Vec<String> {
     now.created_keys.iter().map(|key| key.arn.clone()).collect()
 }
 

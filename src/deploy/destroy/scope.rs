@@ -1,6 +1,6 @@
 //! The scope of one `destroy`: the cluster, what was found of it, and how much the user lets it delete.
 
-use super::found::Found;
+use super::found::FoundResources;
 use super::target::DestroyTarget;
 use crate::aws::{AwsError, Clients};
 use crate::config::Cluster;
@@ -22,7 +22,7 @@ pub(crate) struct DestroyScope {
     /// The cluster.
     pub target: DestroyTarget,
     /// What was found of the cluster.
-    pub found: Found,
+    pub found: FoundResources,
     /// How much may be deleted.
     pub options: DestroyOptions,
 }
@@ -38,13 +38,13 @@ impl DestroyScope {
     ) -> Result<Self, AwsError> {
         let live = LiveCluster::read(clients, &name, cluster.as_ref()).await?;
         let target = DestroyTarget::read(clients, name, cluster, s3_uri, &live).await?;
-        let found = Box::pin(Found::read(clients, &target, live)).await?;
+        let found = Box::pin(FoundResources::read(clients, &target, live)).await?;
         Ok(Self { target, found, options })
     }
 
     /// Reads again what there is of the cluster now.
-    pub(crate) async fn read_again(&self, clients: &Clients) -> Result<Found, AwsError> {
+    pub(crate) async fn read_again(&self, clients: &Clients) -> Result<FoundResources, AwsError> {
         let live = LiveCluster::read(clients, &self.target.name, self.target.cluster.as_ref()).await?;
-        Box::pin(Found::read(clients, &self.target, live)).await
+        Box::pin(FoundResources::read(clients, &self.target, live)).await
     }
 }

@@ -2,7 +2,7 @@
 
 use tokio::task::JoinSet;
 
-use super::found::Found;
+use super::found::FoundResources;
 use super::plan::DestroyPlan;
 use super::target::DestroyTarget;
 use crate::aws::{AwsError, Stack};
@@ -39,17 +39,17 @@ impl StackGroup {
     }
 
     /// The stacks of the group that were found.
-    fn stacks(self, found: &Found) -> impl Iterator<Item = (&StackPart, &LiveStack)> {
+    fn stacks(self, found: &FoundResources) -> impl Iterator<Item = (&StackPart, &LiveStack)> {
         found.live.stacks.iter().filter(move |(part, _)| Self::of(part) == self)
     }
 
     /// Whether a stack of the group was found.
-    pub(crate) fn exists(self, found: &Found) -> bool {
+    pub(crate) fn exists(self, found: &FoundResources) -> bool {
         self.stacks(found).next().is_some()
     }
 
     /// Lists the stacks of the group as deleted.
-    pub(crate) fn list(self, found: &Found, plan: &mut DestroyPlan) {
+    pub(crate) fn list(self, found: &FoundResources, plan: &mut DestroyPlan) {
         for (_, live) in self.stacks(found) {
             let count = live.template()["Resources"].as_object().map_or(0, serde_json::Map::len);
             let why = if count > 0 { count_of(count, "resource") } else { live.stack.status.to_string() };
@@ -58,7 +58,7 @@ impl StackGroup {
     }
 
     /// The stacks of the group, which are deleted after those of other groups.
-    pub(crate) fn plan(self, others: &[Self], found: &Found) -> Vec<PlannedStack> {
+    pub(crate) fn plan(self, others: &[Self], found: &FoundResources) -> Vec<PlannedStack> {
         let names =
             |group: &Self| group.stacks(found).map(|(_, live)| live.stack.name.clone()).collect::<Vec<_>>();
         let after: Vec<String> = others.iter().flat_map(names).collect();
@@ -72,7 +72,7 @@ impl StackGroup {
     }
 
     /// Deletes the stacks of the group in parallel; returns those that could not be deleted.
-    pub(crate) async fn delete(self, run: &Run, found: &Found) -> Result<Vec<Stuck>, DeployError> {
+    pub(crate) async fn delete(self, run: &Run, found: &FoundResources) -> Result<Vec<Stuck>, DeployError> {
         let mut running = JoinSet::new();
         for (part, live) in self.stacks(found) {
             let (run, part, stack) = (run.clone(), part.clone(), live.stack.clone());
@@ -96,7 +96,7 @@ impl StackGroup {
 pub(crate) async fn stacks_created_meanwhile(
     run: &Run,
     target: &DestroyTarget,
-    found: &Found,
+    found: &FoundResources,
 ) -> Result<Vec<String>, DeployError> {
     let is_known = |stack: &Stack| found.live.stacks.values().any(|live| live.stack.arn == stack.arn);
     let stacks = run.clients.stacks().await?.into_iter();

@@ -1,7 +1,7 @@
 //! The one list of steps of a destroy. Its plan walks the list to say what each step deletes; its work walks the same list to delete it.
 
 use super::data::{delete_data, list_data};
-use super::found::Found;
+use super::found::FoundResources;
 use super::plan::DestroyPlan;
 use super::public_record::delete_new_record;
 use super::scope::DestroyScope;
@@ -112,7 +112,7 @@ pub(crate) async fn run_steps(
 }
 
 /// The stacks in the order in which they are deleted.
-fn planned_stacks(found: &Found) -> Vec<PlannedStack> {
+fn planned_stacks(found: &FoundResources) -> Vec<PlannedStack> {
     let groups = STEPS.into_iter().filter_map(|step| match step {
         DestroyStep::Stacks(group) => Some((group, step.needs_deleted())),
         _ => None,
@@ -138,7 +138,7 @@ impl DestroyStep {
 
     /// Whether there may be something for the step to delete.
     fn has_work(self, scope: &DestroyScope, api: Option<&ApiServer>) -> bool {
-        let found: &Found = &scope.found;
+        let found: &FoundResources = &scope.found;
         match self {
             Self::Services => api.is_some() && found.vpc.is_some(),
             Self::Stacks(group) => group.exists(found),

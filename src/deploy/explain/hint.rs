@@ -7,14 +7,14 @@ use serde::Deserialize;
 use crate::deploy::event::{FailureKind, Hint};
 use crate::document::parse_embedded_table;
 
-static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| parse_embedded_table(include_str!("hints.yaml")));
+static TABLE: LazyLock<Vec<HintEntry>> = LazyLock::new(|| parse_embedded_table(include_str!("hints.yaml")));
 
 const ACTION: &str = "{action}";
 const QUOTA: &str = "{quota}";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct HintEntry {
     any: Vec<Vec<String>>,
     kind: FailureKind,
     hint: String,
@@ -22,7 +22,7 @@ struct Entry {
     quota: Option<String>,
 }
 
-impl Entry {
+impl HintEntry {
     fn fits(&self, lower_case: &str, action: Option<&str>) -> bool {
         let occurs = |part: &String| lower_case.contains(&part.to_ascii_lowercase());
         (action.is_some() || !self.hint.contains(ACTION))

@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct KeyPolicy {
-    statement: OneOrMany<Statement>,
+    statement: OneOrMany<KeyPolicyStatement>,
 }
 
 /// One use of a key by a role that is not named in its policy, as the roles of a new cluster are not.
@@ -46,7 +46,7 @@ enum OneOrMany<T> {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Statement {
+struct KeyPolicyStatement {
     effect: Effect,
     principal: Option<Value>,
     not_principal: Option<Value>,
@@ -120,7 +120,7 @@ impl KeyPolicy {
     }
 }
 
-impl Statement {
+impl KeyPolicyStatement {
     fn is_about(&self, action: &str) -> bool {
         let is_named = |list: &OneOrMany<String>| list.list().iter().any(|pattern| is_like(pattern, action));
         match (&self.action, &self.not_action) {

@@ -6,7 +6,7 @@ use super::concurrent_deletion::is_being_destroyed;
 use super::operation::Operation;
 use super::past_failure::{explain_stuck, report_past_failure};
 use super::protection::{keep_protected, lift_policy};
-use super::watch::{Beginning, Ended, Target};
+use super::watch::{EndedOperation, OperationBeginning, WatchedStack};
 use crate::aws::{AwsError, Cause, ChangeSet, ChangeSetRequest, ChangeSetStatus, End, Stack, StackStatus};
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, FailureReport, StackOperation};
@@ -228,9 +228,9 @@ impl BringUp<'_> {
         let arn = change_set.stack_arn.as_str();
         self.run.clients.execute_change_set(arn, &change_set.arn, &token).await?;
         let operation = Operation {
-            target: Target { part: &self.desired.part, name: &self.desired.name, arn },
+            target: WatchedStack { part: &self.desired.part, name: &self.desired.name, arn },
             kind,
-            beginning: Beginning::OurCall { token: &token },
+            beginning: OperationBeginning::OurCall { token: &token },
             wanted: Some(End::Good),
             resources: Some(change_set.changes.len()),
         };
@@ -244,7 +244,7 @@ impl BringUp<'_> {
     }
 
     /// What the end of an operation means for the run.
-    async fn conclude(&self, arn: &str, ended: Ended) -> Result<Stack, DeployError> {
+    async fn conclude(&self, arn: &str, ended: EndedOperation) -> Result<Stack, DeployError> {
         if ended.end == End::Deleted && ended.gave_up.is_none() {
             return Err(self.deleted_meanwhile());
         }
@@ -261,9 +261,9 @@ impl BringUp<'_> {
     /// Follows the operation that another run began; returns the stack as it is then.
     async fn attach(&self, stack: &Stack) -> Result<Option<LiveStack>, DeployError> {
         let operation = Operation {
-            target: Target::of(&self.desired.part, stack),
+            target: WatchedStack::of(&self.desired.part, stack),
             kind: StackOperation::Attach,
-            beginning: Beginning::Newest,
+            beginning: OperationBeginning::Newest,
             wanted: Some(End::Good),
             resources: None,
         };
@@ -287,9 +287,9 @@ impl BringUp<'_> {
         let token = new_token()?;
         self.run.clients.delete_stack(&stack.arn, &token).await?;
         let operation = Operation {
-            target: Target::of(&self.desired.part, stack),
+            target: WatchedStack::of(&self.desired.part, stack),
             kind: StackOperation::Delete,
-            beginning: Beginning::OurCall { token: &token },
+            beginning: OperationBeginning::OurCall { token: &token },
             wanted: Some(End::Deleted),
             resources: None,
         };
@@ -300,7 +300,7 @@ impl BringUp<'_> {
         Err(DeployError::Failed(vec![self.report(ended).await?]))
     }
 
-    async fn report(&self, ended: Ended) -> Result<FailureReport, DeployError> {
+    async fn report(&self, ended: EndedOperation) -> Result<FailureReport, DeployError> {
         report_failure(self.run, &self.desired.part, &self.desired.name, ended.into_failed()).await
     }
 

@@ -2,7 +2,7 @@
 
 use super::concurrent_deletion::deletion_token;
 use super::operation::Operation;
-use super::watch::{Beginning, Target};
+use super::watch::{OperationBeginning, WatchedStack};
 use crate::aws::{End, ResourceStatus, Stack, StackEvent, StackStatus};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
@@ -77,9 +77,9 @@ pub(crate) async fn delete_stack(
 
 async fn attach_to_deletion(run: &Run, part: &StackPart, stack: &Stack) -> Result<(), DeployError> {
     let operation = Operation {
-        target: Target::of(part, stack),
+        target: WatchedStack::of(part, stack),
         kind: StackOperation::Attach,
-        beginning: Beginning::Newest,
+        beginning: OperationBeginning::Newest,
         wanted: None,
         resources: None,
     };
@@ -89,7 +89,7 @@ async fn attach_to_deletion(run: &Run, part: &StackPart, stack: &Stack) -> Resul
 async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Option<Stuck>, DeployError> {
     let token = deletion_token()?;
     let beginning = if stack.status == StackStatus::DeleteInProgress {
-        Beginning::Newest
+        OperationBeginning::Newest
     } else {
         match run.clients.delete_stack(&stack.arn, &token).await {
             Err(error) if error.is_termination_protected() => {
@@ -98,13 +98,13 @@ async fn delete_once(run: &Run, part: &StackPart, stack: &Stack) -> Result<Optio
             begun => begun?,
         }
         if stack.status == StackStatus::DeleteFailed {
-            Beginning::OurCall { token: &token }
+            OperationBeginning::OurCall { token: &token }
         } else {
-            Beginning::FirstDeletion
+            OperationBeginning::FirstDeletion
         }
     };
     let operation = Operation {
-        target: Target::of(part, stack),
+        target: WatchedStack::of(part, stack),
         kind: StackOperation::Delete,
         beginning,
         wanted: Some(End::Deleted),

@@ -2,7 +2,7 @@
 //!
 //! In: a call that was made, or a stack that is being changed. Out: the events of the operation, reported as they happen, and its end.
 
-use super::watch::{Beginning, Ended, Target, watch_stack};
+use super::watch::{EndedOperation, OperationBeginning, WatchedStack, watch_stack};
 use crate::aws::End;
 use crate::deploy::error::DeployError;
 use crate::deploy::event::{Event, StackOperation};
@@ -11,11 +11,11 @@ use crate::deploy::run::Run;
 /// An operation that has begun.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation<'a> {
-    pub(crate) target: Target<'a>,
+    pub(crate) target: WatchedStack<'a>,
     /// What is done to the stack.
     pub(crate) kind: StackOperation,
     /// By which event the operation begins.
-    pub(crate) beginning: Beginning<'a>,
+    pub(crate) beginning: OperationBeginning<'a>,
     /// The end that is wanted; none if any end will do.
     pub(crate) wanted: Option<End>,
     /// How many resources the operation is about, if that is known.
@@ -33,7 +33,7 @@ impl Operation<'_> {
     }
 
     /// Reports the beginning, watches the operation, and reports its end.
-    pub(crate) async fn follow(self, run: &Run) -> Result<Ended, DeployError> {
+    pub(crate) async fn follow(self, run: &Run) -> Result<EndedOperation, DeployError> {
         self.report_beginning(run);
         let ended = watch_stack(run, self.target, self.beginning).await?;
         run.progress.report(Event::StackEnded {

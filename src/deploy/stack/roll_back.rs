@@ -1,7 +1,7 @@
 //! `infra rollback`: returns stacks to what they were before a change whose rollback failed too.
 
 use super::operation::Operation;
-use super::watch::{Beginning, Target};
+use super::watch::{OperationBeginning, WatchedStack};
 use crate::aws::{Accepts, End, Stack};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
@@ -37,7 +37,7 @@ pub(crate) async fn roll_back(
     let in_progress: Vec<(&StackPart, &Stack)> =
         stacks().filter(|(_, stack)| stack.status.is_rolling_back_update()).collect();
     for (part, stack) in &in_progress {
-        follow_rollback(run, part, stack, StackOperation::Attach, Beginning::NewestRollback).await?;
+        follow_rollback(run, part, stack, StackOperation::Attach, OperationBeginning::NewestRollback).await?;
     }
     Ok(stuck.into_iter().chain(in_progress).map(|(_, stack)| stack.name.clone()).collect())
 }
@@ -54,8 +54,14 @@ async fn roll_back_one(
     } else {
         run.clients.continue_rollback(&stack.arn, skip, &token).await?;
     }
-    follow_rollback(run, part, stack, StackOperation::RollBack, Beginning::OurRollback { token: &token })
-        .await
+    follow_rollback(
+        run,
+        part,
+        stack,
+        StackOperation::RollBack,
+        OperationBeginning::OurRollback { token: &token },
+    )
+    .await
 }
 
 async fn follow_rollback(
@@ -63,9 +69,9 @@ async fn follow_rollback(
     part: &StackPart,
     stack: &Stack,
     kind: StackOperation,
-    beginning: Beginning<'_>,
+    beginning: OperationBeginning<'_>,
 ) -> Result<(), DeployError> {
-    let target = Target::of(part, stack);
+    let target = WatchedStack::of(part, stack);
     let operation = Operation { target, kind, beginning, wanted: Some(End::RolledBack), resources: None };
     let ended = operation.follow(run).await?;
     if ended.end == End::RolledBack {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::watch::{Beginning, Ended, Target, watch_stack};
+use super::watch::{EndedOperation, OperationBeginning, WatchedStack, watch_stack};
 use crate::aws::test_script::{Asked, Script};
 use crate::blueprint::StackPart;
 use crate::deploy::error::DeployError;
@@ -104,19 +104,19 @@ pub(super) fn refuse(status: u16, code: &str) -> (u16, String) {
 }
 
 pub(super) struct Run {
-    pub(super) result: Result<Ended, DeployError>,
+    pub(super) result: Result<EndedOperation, DeployError>,
     pub(super) events: Vec<Event>,
 }
 
 /// Follows a scripted operation with two hours to spare.
 pub(super) async fn run(
     script: &Script,
-    beginning: Beginning<'_>,
+    beginning: OperationBeginning<'_>,
 ) -> Result<Run, Box<dyn std::error::Error>> {
     let test = TestRun::new(script).await?;
     let result = watch_stack(&test.run, TARGET, beginning).await;
     Ok(Run { result, events: test.events() })
 }
 
-pub(super) const OURS: Beginning<'_> = Beginning::OurCall { token: "ours" };
-pub(super) const TARGET: Target<'_> = Target { part: &StackPart::Network, name: NAME, arn: ARN };
+pub(super) const OURS: OperationBeginning<'_> = OperationBeginning::OurCall { token: "ours" };
+pub(super) const TARGET: WatchedStack<'_> = WatchedStack { part: &StackPart::Network, name: NAME, arn: ARN };

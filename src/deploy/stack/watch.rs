@@ -26,13 +26,13 @@ const READS_PER_STACK_READ: usize = 6;
 
 /// The stack that is watched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target<'a> {
+pub(crate) struct WatchedStack<'a> {
     pub(crate) part: &'a StackPart,
     pub(crate) name: &'a str,
     pub(crate) arn: &'a str,
 }
 
-impl<'a> Target<'a> {
+impl<'a> WatchedStack<'a> {
     pub(crate) fn of(part: &'a StackPart, stack: &'a Stack) -> Self {
         Self { part, name: &stack.name, arn: &stack.arn }
     }
@@ -40,7 +40,7 @@ impl<'a> Target<'a> {
 
 /// By which event an operation begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Beginning<'a> {
+pub(crate) enum OperationBeginning<'a> {
     /// The beginning of the change that this call began.
     OurCall {
         /// The token of the call.
@@ -59,7 +59,7 @@ pub(crate) enum Beginning<'a> {
     NewestRollback,
 }
 
-impl Beginning<'_> {
+impl OperationBeginning<'_> {
     fn is_at(self, event: &StackEvent) -> bool {
         let Some(status) = event.stack_status() else { return false };
         // A change that fails is rolled back under the same token, so only the status distinguishes the two.
@@ -93,7 +93,7 @@ impl Beginning<'_> {
 
 /// An operation that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedOperation {
     pub(crate) end: End,
     pub(crate) status: StackStatus,
     /// Everything that happened in the operation, oldest first.
@@ -104,7 +104,7 @@ pub(crate) struct Ended {
     pub(crate) gave_up: Option<LaunchGivenUp>,
 }
 
-impl Ended {
+impl EndedOperation {
     /// What a report of the failure is made from.
     pub(crate) fn into_failed(self) -> FailedOperation {
         let Self { status, events, evidence, gave_up, .. } = self;
@@ -115,10 +115,10 @@ impl Ended {
 /// Watches until the operation ends, the user interrupts or the time limit is reached.
 pub(crate) async fn watch_stack(
     run: &Run,
-    target: Target<'_>,
-    beginning: Beginning<'_>,
-) -> Result<Ended, DeployError> {
-    let mut watch = Watch {
+    target: WatchedStack<'_>,
+    beginning: OperationBeginning<'_>,
+) -> Result<EndedOperation, DeployError> {
+    let mut watch = StackWatch {
         run,
         target,
         beginning,
@@ -131,10 +131,10 @@ pub(crate) async fn watch_stack(
     watch.run().await
 }
 
-struct Watch<'a> {
+struct StackWatch<'a> {
     run: &'a Run,
-    target: Target<'a>,
-    beginning: Beginning<'a>,
+    target: WatchedStack<'a>,
+    beginning: OperationBeginning<'a>,
     events: Vec<StackEvent>,
     evidence: Vec<Evidence>,
     launches: Launches,
@@ -144,8 +144,8 @@ struct Watch<'a> {
     examined: BTreeSet<String>,
 }
 
-impl Watch<'_> {
-    async fn run(&mut self) -> Result<Ended, DeployError> {
+impl StackWatch<'_> {
+    async fn run(&mut self) -> Result<EndedOperation, DeployError> {
         let mut pace = Pace::of_stack();
         let mut gave_up = None;
         let mut reads = 0;
@@ -171,7 +171,7 @@ impl Watch<'_> {
                 None => None,
             };
             if let Some((end, status)) = end {
-                return Ok(Ended {
+                return Ok(EndedOperation {
                     end,
                     status,
                     events: std::mem::take(&mut self.events),

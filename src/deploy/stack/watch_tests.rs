@@ -6,7 +6,7 @@ use super::test_cloudformation::{
     NAME, OURS, ScriptedEvent, TARGET, cloudformation, describe_events, describe_stack, of_resource,
     of_stack, refuse, run,
 };
-use super::watch::{Beginning, watch_stack};
+use super::watch::{OperationBeginning, watch_stack};
 use crate::aws::End;
 use crate::aws::test_script::{Asked, Script};
 use crate::deploy::error::DeployError;
@@ -106,7 +106,7 @@ async fn a_rollback_belongs_to_the_change_it_undoes() -> TestResult {
     let followed = run_of_ours.result?;
     assert_eq!((followed.end, followed.events.len()), (End::RolledBack, 5));
     // A run that attaches later sees all of it too.
-    let later = run(&script, Beginning::Newest).await?.result?;
+    let later = run(&script, OperationBeginning::Newest).await?.result?;
     assert_eq!(later.events.len(), 5);
     Ok(())
 }

@@ -162,7 +162,7 @@ mod tests {
             let entry = entry?;
             std::fs::copy(entry.path(), store.path().join(entry.file_name()))?;
         }
-        let store = crate::credentials::Store::open(store.path(), || ())?;
+        let store = crate::credentials::CredentialStore::open(store.path(), || ())?;
         let credentials = crate::credentials::Credentials::read(&store, &test.blueprint.identities)?;
         let api = ApiServer::new(&credentials, "a.example.com", Address::Socket(nobody))?;
         let expected = ExpectedNodes { controllers: 1, pools: Vec::new(), claim: false };

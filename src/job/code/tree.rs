@@ -56,7 +56,7 @@ impl CodeTree {
         }
         let digest = tree.digest().map_err(|error| cannot_be_read(&error))?;
         let digest = digest.get(..DIGEST_LENGTH).unwrap_or(&digest).to_owned();
-        tree.move_below(&staging(&digest));
+        tree.move_below(&code_staging_directory(&digest));
         Ok(Self { tree, digest, files, bytes })
     }
 
@@ -74,7 +74,7 @@ impl CodeTree {
 }
 
 /// Where code is on the claim while it is not complete.
-pub(super) fn staging(digest: &str) -> String {
+pub(super) fn code_staging_directory(digest: &str) -> String {
     format!(".infra/{CODE_DIRECTORY}/{digest}")
 }
 

@@ -1,6 +1,6 @@
 //! Code onto the claim: what is there already is not sent again, and what is complete appears at once.
 
-use super::tree::{CodeTree, staging};
+use super::tree::{CodeTree, code_staging_directory};
 use crate::job::data::{Channel, DataError, Moved, Progress, put};
 
 /// What became of the code.
@@ -31,9 +31,9 @@ pub(crate) async fn upload(
         None => {}
     }
     if let Some(earlier) = found.newest {
-        channel.copy_same(&code.tree, &earlier, &staging(&code.digest)).await?;
+        channel.copy_same(&code.tree, &earlier, &code_staging_directory(&code.digest)).await?;
     }
     let moved = put(channel, &mut code.tree, tell).await?;
-    channel.publish(&staging(&code.digest), &target, &code.digest).await?;
+    channel.publish(&code_staging_directory(&code.digest), &target, &code.digest).await?;
     Ok(Uploaded::Moved(moved))
 }

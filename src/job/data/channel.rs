@@ -79,7 +79,7 @@ impl Channel {
         let mut channel = Self { input, output, bytes: BytesMut::new(), last_words: Vec::new(), claim };
         channel.input.send(script.as_bytes()).await?;
         let (answer, _) = channel.receive().await?;
-        if answer.ready { Ok(channel) } else { Err(unexpected("it did not begin with a greeting")) }
+        if answer.ready { Ok(channel) } else { Err(unexpected_answer("it did not begin with a greeting")) }
     }
 
     /// Sends a request.
@@ -87,7 +87,7 @@ impl Channel {
         let text = request.to_string();
         let mut message = Vec::with_capacity(LENGTHS + text.len() + content.len());
         for length in [text.len(), content.len()] {
-            let length = u32::try_from(length).map_err(|_| unexpected("a request is too large"))?;
+            let length = u32::try_from(length).map_err(|_| unexpected_answer("a request is too large"))?;
             message.extend_from_slice(&length.to_be_bytes());
         }
         message.extend_from_slice(text.as_bytes());
@@ -127,14 +127,14 @@ impl Channel {
         let [a, b, c, d, e, f, g, h] = *lengths;
         let [text, content] = [[a, b, c, d], [e, f, g, h]].map(|length| u32::from_be_bytes(length) as usize);
         if text > LARGEST_DOCUMENT || content > LARGEST_DOCUMENT {
-            return Err(unexpected("it is not the answer of our program"));
+            return Err(unexpected_answer("it is not the answer of our program"));
         }
         if self.bytes.len() < LENGTHS + text + content {
             return Ok(None);
         }
         self.bytes.advance(LENGTHS);
         let answer = serde_json::from_slice(&self.bytes.split_to(text));
-        let answer = answer.map_err(|error| unexpected(&error.to_string()))?;
+        let answer = answer.map_err(|error| unexpected_answer(&error.to_string()))?;
         Ok(Some((answer, self.bytes.split_to(content).freeze())))
     }
 
@@ -173,6 +173,6 @@ impl Channel {
 }
 
 /// An answer that our program does not give.
-fn unexpected(what: &str) -> DataError {
+fn unexpected_answer(what: &str) -> DataError {
     DataError::Pod { reason: format!("its answer cannot be read: {what}"), help: None }
 }

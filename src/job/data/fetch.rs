@@ -122,7 +122,7 @@ impl<S: LinkSigner> Fetching<'_, S> {
     ) -> Result<Vec<(&'o SourceObject, u64)>, DataError> {
         let mut needed = Vec::new();
         for batch in set.objects.chunks(COMPARED) {
-            let entries: Vec<Value> = batch.iter().map(described).collect();
+            let entries: Vec<Value> = batch.iter().map(object_for_pod).collect();
             let answer = self.ask(&json!({"do": "objects-missing", "entries": entries})).await?;
             needed.extend(
                 answer.needed.iter().filter_map(|(number, arrived)| Some((batch.get(*number)?, *arrived))),
@@ -138,7 +138,7 @@ impl<S: LinkSigner> Fetching<'_, S> {
         while !left.is_empty() {
             let mut entries = Vec::new();
             for object in &left {
-                let mut entry = described(object);
+                let mut entry = object_for_pod(object);
                 entry["link"] = Value::String(self.signer.sign(object.key()).await?);
                 entries.push(entry);
             }
@@ -177,6 +177,6 @@ impl<S: LinkSigner> Fetching<'_, S> {
 }
 
 /// An object as the program in the pod reads it.
-fn described(object: &SourceObject) -> Value {
+fn object_for_pod(object: &SourceObject) -> Value {
     json!({"path": object.path(), "size": object.size(), "etag": object.etag(), "modified": object.modified()})
 }

@@ -12,7 +12,7 @@ use super::link::stays_inside;
 use super::parts::{Download, FileMarks, Part};
 use super::pattern::Pattern;
 use super::progress::{Moved, Progress};
-use super::put::blocking;
+use super::put::run_blocking;
 use super::remote_path::RemotePath;
 use crate::confined_directory::ConfinedError;
 
@@ -132,7 +132,7 @@ impl Downloading<'_> {
         let mut similar = Vec::new();
         for file in files {
             let (target, local, entry) = (self.target.clone(), file.local.clone(), file.entry.clone());
-            match blocking(move || target.hash_of(&local, entry.size, entry.executable)).await? {
+            match run_blocking(move || target.hash_of(&local, entry.size, entry.executable)).await? {
                 Some(hash) => similar.push((file, hash)),
                 None => wanted.push(file),
             }
@@ -163,7 +163,7 @@ impl Downloading<'_> {
                 && let Some((file, may_retry)) = waiting.pop_front()
             {
                 let (target, local, size) = (self.target.clone(), file.local.clone(), file.entry.size);
-                let part = blocking(move || target.open_part(&local, size)).await?;
+                let part = run_blocking(move || target.open_part(&local, size)).await?;
                 self.channel
                     .send(&json!({"do": "read", "path": file.remote, "offset": part.length}), &[])
                     .await?;
@@ -188,7 +188,7 @@ impl Downloading<'_> {
         let answer = loop {
             let (answer, content) = self.channel.receive().await?;
             let length = content.len() as u64;
-            part = blocking(move || part.append(&content).map(|()| part)).await?;
+            part = run_blocking(move || part.append(&content).map(|()| part)).await?;
             self.moved.moved_bytes += length;
             self.advance(0, length);
             if answer.end {
@@ -207,7 +207,7 @@ impl Downloading<'_> {
         }
         let marks = FileMarks { modified: answer.modified, executable: answer.executable };
         let (target, local) = (self.target.clone(), file.local.clone());
-        blocking(move || target.finish(&part, &local, marks)).await?;
+        run_blocking(move || target.finish(&part, &local, marks)).await?;
         self.moved.moved_files += 1;
         self.advance(1, 0);
         Ok(None)

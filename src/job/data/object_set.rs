@@ -95,7 +95,7 @@ impl ObjectSet {
         let objects = match (object, below.is_empty()) {
             (Some(_), false) => {
                 let reason = format!("{source} is an object, and there are objects below {source}/ as well");
-                return Err(refused(reason, format!("write {source}/ for what is below it")));
+                return Err(object_set_error(reason, format!("write {source}/ for what is below it")));
             }
             (Some(object), true) => {
                 let path_start = object.key.rfind('/').map_or(0, |slash| slash + 1);
@@ -103,7 +103,10 @@ impl ObjectSet {
             }
             (None, true) => {
                 let reason = format!("there is no object at {source}, and none below it");
-                return Err(refused(reason, "keys are case-sensitive; `aws s3 ls` shows them".to_owned()));
+                return Err(object_set_error(
+                    reason,
+                    "keys are case-sensitive; `aws s3 ls` shows them".to_owned(),
+                ));
             }
             (None, false) => {
                 let path_start = prefix.len();
@@ -135,9 +138,12 @@ impl ObjectSet {
             .map(|object| format!("{:?}", object.path()))
             .collect();
         if !bad.is_empty() {
-            let reason =
-                format!("{} cannot be a path on the claim: {}", count_of(bad.len(), "key"), first(&bad));
-            return Err(refused(reason, ANOTHER_KEY.to_owned()));
+            let reason = format!(
+                "{} cannot be a path on the claim: {}",
+                count_of(bad.len(), "key"),
+                first_names(&bad)
+            );
+            return Err(object_set_error(reason, ANOTHER_KEY.to_owned()));
         }
         let paths: std::collections::HashSet<&str> = self.objects.iter().map(SourceObject::path).collect();
         let directories = |path: &str| {
@@ -161,9 +167,9 @@ impl ObjectSet {
                 } else {
                     format!("{} keys would be", both.len())
                 },
-                first(&both)
+                first_names(&both)
             );
-            return Err(refused(reason, ANOTHER_KEY.to_owned()));
+            return Err(object_set_error(reason, ANOTHER_KEY.to_owned()));
         }
         Ok(())
     }
@@ -180,9 +186,9 @@ impl ObjectSet {
         let reason = format!(
             "{} must be restored first: {}",
             count_of(archived.len(), "archived object"),
-            first(&archived)
+            first_names(&archived)
         );
-        Err(refused(
+        Err(object_set_error(
             reason,
             "restore them (`aws s3api restore-object`), then run the same command again".to_owned(),
         ))
@@ -194,19 +200,19 @@ impl ObjectSet {
         }
         let (files, bytes) = (count_of(self.files(), "file"), bytes_in_words(self.bytes));
         let reason = format!("{source} has {files} with {bytes}, more than data.sizeLimit, which is {limit}");
-        Err(refused(reason, "if that is right, raise data.sizeLimit in the job file".to_owned()))
+        Err(object_set_error(reason, "if that is right, raise data.sizeLimit in the job file".to_owned()))
     }
 }
 
 /// A source that has too many objects.
 pub(crate) fn too_many(source: &S3Source) -> DataError {
-    refused(
+    object_set_error(
         format!("{source} has more than {MOST_OBJECTS} objects"),
         "pack them into larger ones, such as archives, or name a prefix below".to_owned(),
     )
 }
 
-fn refused(reason: String, help: String) -> DataError {
+fn object_set_error(reason: String, help: String) -> DataError {
     DataError::Source { reason, help }
 }
 
@@ -217,7 +223,7 @@ fn is_path(path: &str) -> bool {
 }
 
 /// As many names as a line holds.
-fn first(names: &[String]) -> String {
+fn first_names(names: &[String]) -> String {
     let shown = names.iter().take(NAMES_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMES_SHOWN) {
         0 => shown,

@@ -48,7 +48,7 @@ async fn hash_batch(batch: &mut [LocalEntry]) -> Result<(), DataError> {
         let LocalKind::File(file) = &mut entry.kind else { continue };
         if file.hash.is_none() {
             let source = entry.source.clone();
-            file.hash = Some(blocking(move || hash_file(&source)).await?);
+            file.hash = Some(run_blocking(move || hash_file(&source)).await?);
         }
     }
     Ok(())
@@ -64,7 +64,7 @@ struct Upload<'a> {
 
 impl Upload<'_> {
     async fn put_batch(&mut self, batch: &[LocalEntry]) -> Result<(), DataError> {
-        let entries: Vec<Value> = batch.iter().map(described).collect();
+        let entries: Vec<Value> = batch.iter().map(entry_for_pod).collect();
         self.channel.send(&json!({"do": "check", "entries": entries}), &[]).await?;
         let (answer, _) = self.channel.receive().await?;
         let mut unchanged = vec![true; batch.len()];
@@ -111,10 +111,10 @@ impl Upload<'_> {
                 File::open(&entry.source).and_then(|opened| opened.take(file.size).read_to_end(&mut content));
             read.map_err(DataError::local("read", &entry.source))?;
             if content.len() as u64 - before != file.size {
-                return Err(changed(&entry.source));
+                return Err(changed_file_error(&entry.source));
             }
         }
-        let described: Vec<Value> = files.iter().map(|(entry, _)| described(entry)).collect();
+        let described: Vec<Value> = files.iter().map(|(entry, _)| entry_for_pod(entry)).collect();
         let moves = (files.len() as u64, content.len() as u64);
         self.moved.moved_files += moves.0;
         self.moved.moved_bytes += moves.1;
@@ -140,7 +140,7 @@ impl Upload<'_> {
             offset += length;
         }
         self.moved.moved_files += 1;
-        let request = json!({"do": "finish", "file": described(entry)});
+        let request = json!({"do": "finish", "file": entry_for_pod(entry)});
         let done = self.window.send(self.channel, &request, &[], (1, 0)).await?;
         self.advance(done);
         Ok(())
@@ -156,17 +156,17 @@ impl Upload<'_> {
 /// The next piece of a file, read on a thread that may wait for the disk.
 async fn read_piece(file: File, left: u64, source: &Path) -> Result<(Vec<u8>, File), DataError> {
     let path = source.to_owned();
-    blocking(move || {
+    run_blocking(move || {
         let mut piece = Vec::with_capacity(PIECE);
         let limit = left.min(PIECE as u64);
         (&file).take(limit).read_to_end(&mut piece).map_err(DataError::local("read", &path))?;
-        if piece.len() as u64 == limit { Ok((piece, file)) } else { Err(changed(&path)) }
+        if piece.len() as u64 == limit { Ok((piece, file)) } else { Err(changed_file_error(&path)) }
     })
     .await
 }
 
 /// Work that waits for a disk.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DataError> + Send + 'static,
 ) -> Result<T, DataError> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -179,7 +179,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     })
 }
 
-fn changed(path: &Path) -> DataError {
+fn changed_file_error(path: &Path) -> DataError {
     DataError::Local {
         doing: "read",
         path: path.to_owned(),
@@ -188,7 +188,7 @@ fn changed(path: &Path) -> DataError {
 }
 
 /// An entry as the program in the pod reads it.
-pub(super) fn described(entry: &LocalEntry) -> Value {
+pub(super) fn entry_for_pod(entry: &LocalEntry) -> Value {
     let path = &entry.path;
     match &entry.kind {
         LocalKind::Directory => json!({"kind": "directory", "path": path}),

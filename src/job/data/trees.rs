@@ -5,7 +5,7 @@ use serde_json::json;
 use super::channel::Channel;
 use super::error::DataError;
 use super::local_tree::{LocalKind, LocalTree};
-use super::put::described;
+use super::put::entry_for_pod;
 
 /// Entries that are compared at once.
 const BATCH: usize = 500;
@@ -39,7 +39,7 @@ impl Channel {
         let files: Vec<_> =
             tree.entries.iter().filter(|entry| matches!(entry.kind, LocalKind::File(_))).collect();
         for batch in files.chunks(BATCH) {
-            let entries: Vec<_> = batch.iter().map(|entry| described(entry)).collect();
+            let entries: Vec<_> = batch.iter().map(|entry| entry_for_pod(entry)).collect();
             let request = json!({"do": "copy", "from": earlier, "to": target, "entries": entries});
             self.send(&request, &[]).await?;
             self.receive().await?;

@@ -11,7 +11,7 @@ pub(super) fn advise(report: &JobReport, cause: Option<&Cause>, waits: &[Wait]) 
         (JobState::Complete, _) => vec![format!("`infra job fetch {name}` downloads the results")],
         (JobState::Failed, Some(cause)) => {
             let mut steps: Vec<String> = vec![whole_log(report, cause)];
-            steps.extend(remedy(cause));
+            steps.extend(advice_for_cause(cause));
             steps.push(start_again(report));
             steps
         }
@@ -19,10 +19,11 @@ pub(super) fn advise(report: &JobReport, cause: Option<&Cause>, waits: &[Wait]) 
             vec![format!("`infra job logs {name} --all` shows what is left of its logs"), start_again(report)]
         }
         (_, cause) => {
-            let mut steps: Vec<String> = waits.iter().filter_map(|wait| hint(report, wait)).collect();
+            let mut steps: Vec<String> =
+                waits.iter().filter_map(|wait| advice_for_wait(report, wait)).collect();
             if let Some(cause) = cause {
                 steps.push(whole_log(report, cause));
-                steps.extend(remedy(cause));
+                steps.extend(advice_for_cause(cause));
             }
             if steps.is_empty() {
                 steps.push(format!("`infra job logs {name} --all -f` follows it"));
@@ -43,7 +44,7 @@ fn whole_log(report: &JobReport, cause: &Cause) -> String {
 }
 
 /// What helps against a cause.
-fn remedy(cause: &Cause) -> Option<String> {
+fn advice_for_cause(cause: &Cause) -> Option<String> {
     let text = match cause.kind {
         CauseKind::OutOfMemory => {
             "raise memory in job.yaml, or let the program use less: a smaller batch, fewer data loaders"
@@ -72,7 +73,7 @@ fn start_again(report: &JobReport) -> String {
 }
 
 /// What helps a job that waits.
-fn hint(report: &JobReport, wait: &Wait) -> Option<String> {
+fn advice_for_wait(report: &JobReport, wait: &Wait) -> Option<String> {
     let (name, namespace) = (&report.name, &report.namespace);
     let text = match wait.what {
         WaitKind::Data if report.state == JobState::Held => {

@@ -44,7 +44,7 @@ impl Lack<'_> {
                 Some(gate) => {
                     let to_come = self.room_to_come(pool, has_autoscaler);
                     gated = gated.saturating_add(to_come);
-                    first = first.or_else(|| (to_come > 0).then(|| describe(gate, pool, grows(pool))));
+                    first = first.or_else(|| (to_come > 0).then(|| describe_gate(gate, pool, grows(pool))));
                 }
             }
         }
@@ -120,7 +120,7 @@ impl Lack<'_> {
 }
 
 /// When a pool has more machines. Without a minimum it may have none at a time when it could have some.
-fn describe(gate: Gate, pool: &Pool, grows: bool) -> String {
+fn describe_gate(gate: Gate, pool: &Pool, grows: bool) -> String {
     let name = &pool.name;
     match (gate, grows && pool.min_count == 0) {
         (Gate::Block, false) => format!("the job waits until the capacity block of pool {name} is open"),

@@ -42,7 +42,7 @@ pub(crate) async fn follow(
                 pace = Pace::of_stack();
             }
             if report.state.is_over() {
-                return Ok(explain(api, report).await);
+                return Ok(explain_end_of_job(api, report).await);
             }
         }
         let go_on = waiting.pause(pace.next_pause()).await;
@@ -55,7 +55,7 @@ fn has_changed(before: &JobReport, now: &JobReport) -> bool {
     before.state != now.state || before.reason != now.reason || before.replicas != now.replicas
 }
 
-async fn explain(api: &ApiServer, report: JobReport) -> Followed {
+async fn explain_end_of_job(api: &ApiServer, report: JobReport) -> Followed {
     let culprit = first_failed(&report).cloned();
     let last_lines = match culprit.as_ref().and_then(|replica| replica.pod.as_ref()) {
         Some(pod) => last_lines(api, &report.namespace, pod).await,

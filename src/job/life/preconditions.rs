@@ -3,7 +3,7 @@
 use super::error::JobError;
 use super::precondition::Precondition;
 use super::quota::check_quotas;
-use super::room::{Room, Sight, machines, rooms};
+use super::room::{Room, Sight, check_machines_of_roles, rooms_of_roles};
 use super::secrets::check_secrets;
 use crate::job::ClusterFacts;
 use crate::job::memory::{NO_MEMORY_LIMIT, NO_MEMORY_LIMIT_HELP};
@@ -62,8 +62,8 @@ pub(crate) async fn check_preconditions(
         found.push(Precondition::Remark(remark.to_owned()));
         return Ok(Checked { preconditions: found, ..Checked::default() });
     };
-    let rooms = rooms(&sight, workload);
-    found.extend(machines(&sight, &rooms, workload, facts));
+    let rooms = rooms_of_roles(&sight, workload);
+    found.extend(check_machines_of_roles(&sight, &rooms, workload, facts));
     Ok(Checked { preconditions: found, rooms, sees_all: sight.is_complete })
 }
 

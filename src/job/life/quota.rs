@@ -32,10 +32,10 @@ pub(super) async fn check_quotas(
     let own = api.pods(Some(namespace), &format!("{JOB_LABEL}={}", workload.name)).await?;
     // An earlier job of this name is deleted before the new one begins.
     let own: u32 = own.iter().filter(|pod| !pod.phase.is_over()).map(|pod| pod.gpus).sum();
-    Ok(limited.into_iter().filter_map(|quota| judge(quota, needed, own, namespace)).collect())
+    Ok(limited.into_iter().filter_map(|quota| judge_quota(quota, needed, own, namespace)).collect())
 }
 
-fn judge(quota: &Value, needed: u32, own: u32, namespace: &str) -> Option<Precondition> {
+fn judge_quota(quota: &Value, needed: u32, own: u32, namespace: &str) -> Option<Precondition> {
     let limit = gpus_of(quota, "/spec/hard")?;
     let name = quota["metadata"]["name"].as_str().unwrap_or_default();
     if needed > limit {

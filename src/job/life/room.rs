@@ -30,12 +30,12 @@ pub(super) struct Room {
 }
 
 /// The room for every role, in their order.
-pub(super) fn rooms(sight: &Sight, workload: &Workload) -> Vec<Room> {
+pub(super) fn rooms_of_roles(sight: &Sight, workload: &Workload) -> Vec<Room> {
     workload.roles.iter().map(|role| room_for(role, sight, workload)).collect()
 }
 
 /// Nodes that a role's pods may be placed on, as far as the pool decides.
-fn candidates<'a>(sight: &'a Sight, workload: &'a Workload) -> impl Iterator<Item = &'a Node> {
+fn candidate_nodes<'a>(sight: &'a Sight, workload: &'a Workload) -> impl Iterator<Item = &'a Node> {
     let pool = workload.pool.as_ref();
     let in_pool = move |node: &&Node| {
         pool.is_none_or(|pool| node.pool.as_deref().is_some_and(|own| own == pool.as_str()))
@@ -46,7 +46,7 @@ fn candidates<'a>(sight: &'a Sight, workload: &'a Workload) -> impl Iterator<Ite
 fn room_for(role: &RolePlan, sight: &Sight, workload: &Workload) -> Room {
     let needs = needs_of(role, workload);
     let usable: Vec<&Node> =
-        candidates(sight, workload).filter(|node| why_not(node, &needs).is_none()).collect();
+        candidate_nodes(sight, workload).filter(|node| why_not(node, &needs).is_none()).collect();
     let room_on = |node: &&Node| Machine::of_node(node).room_for(&needs);
     // A node that does not say what it has may have room.
     let total = usable.iter().map(room_on).try_fold(0_u32, |sum, pods| Some(sum.saturating_add(pods?)));
@@ -61,7 +61,7 @@ fn room_for(role: &RolePlan, sight: &Sight, workload: &Workload) -> Room {
 }
 
 /// Checks the machines for every role: first all of their GPUs, then those that are free.
-pub(super) fn machines(
+pub(super) fn check_machines_of_roles(
     sight: &Sight,
     rooms: &[Room],
     workload: &Workload,
@@ -80,7 +80,7 @@ fn machines_for(
 ) -> Vec<Precondition> {
     let pool = workload.pool.as_ref();
     let needs = needs_of(role, workload);
-    let candidates = || candidates(sight, workload);
+    let candidates = || candidate_nodes(sight, workload);
     let usable = candidates().filter(|node| why_not(node, &needs).is_none()).count();
     let place = pool.map_or_else(|| "the cluster".to_owned(), |pool| format!("pool {pool}"));
     let (gpus, replicas) = (role.gpus, role.replicas);
@@ -88,7 +88,7 @@ fn machines_for(
     let lack =
         Lack { pods: replicas.saturating_sub(room.total.unwrap_or(0)), needs, pool, nodes: &sight.nodes };
     if gpus == 0 {
-        let besides = reasons(candidates(), &needs);
+        let besides = reasons_against_nodes(candidates(), &needs);
         let text = if usable == 0 {
             format!("{place} has no node that can run {}{besides}", describe_pod(role))
         } else if let Some(room) = short {
@@ -111,7 +111,7 @@ fn machines_for(
             count_of(gpus, "GPU"),
             if replicas == 1 { "needs" } else { "need" },
             room_on_nodes(room, usable),
-            reasons(candidates().filter(|node| node.gpus >= gpus), &needs)
+            reasons_against_nodes(candidates().filter(|node| node.gpus >= gpus), &needs)
         );
         return vec![unmet_or_coming(text, &lack, facts)];
     }
@@ -183,7 +183,7 @@ fn why_not(node: &Node, needs: &Needs<'_>) -> Option<String> {
 }
 
 /// What is wrong with the nodes that cannot be used, each reason once.
-fn reasons<'a>(nodes: impl Iterator<Item = &'a Node>, needs: &Needs<'_>) -> String {
+fn reasons_against_nodes<'a>(nodes: impl Iterator<Item = &'a Node>, needs: &Needs<'_>) -> String {
     let mut counts: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
     for reason in nodes.filter_map(|node| why_not(node, needs)) {
         *counts.entry(reason).or_default() += 1;

@@ -14,7 +14,7 @@ pub(super) async fn check_secrets(
     let mut found = Vec::new();
     for name in &workload.secrets {
         if api.secret(namespace, name).await?.is_none() {
-            found.push(missing(name, namespace, "KEY"));
+            found.push(missing_secret(name, namespace, "KEY"));
         } else if api.has_secret_of_type(namespace, name, SecretType::Registry).await? {
             found.push(Precondition::Unmet(format!(
                 "the secret '{name}' in namespace {namespace} is the login to a registry: name it in imagePullSecrets, not in secrets"
@@ -26,7 +26,7 @@ pub(super) async fn check_secrets(
             continue;
         }
         found.push(if api.secret(namespace, name).await?.is_none() {
-            missing(name, namespace, "--registry HOST --username USER")
+            missing_secret(name, namespace, "--registry HOST --username USER")
         } else {
             Precondition::Unmet(format!(
                 "the secret '{name}' in namespace {namespace} is not the login to a registry: imagePullSecrets cannot use it"
@@ -36,7 +36,7 @@ pub(super) async fn check_secrets(
     Ok(found)
 }
 
-fn missing(name: &str, namespace: &str, what: &str) -> Precondition {
+fn missing_secret(name: &str, namespace: &str, what: &str) -> Precondition {
     Precondition::Unmet(format!(
         "there is no secret '{name}' in namespace {namespace} (`infra secret set {name} {what} --namespace {namespace}` creates it)"
     ))

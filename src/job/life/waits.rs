@@ -43,12 +43,12 @@ pub(super) fn waits_of(report: &JobReport) -> Vec<Wait> {
             });
             whole(what, detail, "the data is being imported")
         }
-        JobState::Starting => group(&report.replicas),
+        JobState::Starting => group_waits(&report.replicas),
     }
 }
 
 /// Replicas that wait for the same are one entry.
-fn group(replicas: &[ReplicaReport]) -> Vec<Wait> {
+fn group_waits(replicas: &[ReplicaReport]) -> Vec<Wait> {
     let mut waits: Vec<Wait> = Vec::new();
     let waiting = replicas
         .iter()

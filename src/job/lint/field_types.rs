@@ -46,7 +46,7 @@ pub(super) fn check_fields(object: &Value, findings: &mut Findings) {
         let message = format!("there is no {kind} in '{found}'");
         findings.add("apiVersion", message, Some(&format!("it is in {version}")));
     }
-    check(object, name, "", findings);
+    check_field_type(object, name, "", findings);
 }
 
 /// The version that a type such as `batch.v1.Job` is found under.
@@ -59,16 +59,15 @@ fn version_of(name: &str) -> String {
     }
 }
 
-fn check(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
+fn check_field_type(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
     if value.is_null() {
         return;
     }
     if let Some(item) = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']')) {
         match value.as_array() {
-            Some(items) => items
-                .iter()
-                .enumerate()
-                .for_each(|(number, value)| check(value, item, &format!("{field}[{number}]"), findings)),
+            Some(items) => items.iter().enumerate().for_each(|(number, value)| {
+                check_field_type(value, item, &format!("{field}[{number}]"), findings)
+            }),
             None => findings.add(field, format!("it must be a list, and is {}", describe_type(value)), None),
         }
         return;
@@ -77,7 +76,7 @@ fn check(value: &Value, kind: &str, field: &str, findings: &mut Findings) {
         match value.as_object() {
             Some(entries) => {
                 for (key, value) in entries {
-                    check(value, entry, &join_path(field, key), findings);
+                    check_field_type(value, entry, &join_path(field, key), findings);
                 }
             }
             None => findings.add(field, format!("it must be a map, and is {}", describe_type(value)), None),
@@ -118,7 +117,7 @@ fn check_object(value: &Value, kind: &str, field: &str, findings: &mut Findings)
     }
     for (key, value) in entries {
         match known.fields.get(key) {
-            Some(kind) => check(value, kind, &join_path(field, key), findings),
+            Some(kind) => check_field_type(value, kind, &join_path(field, key), findings),
             None => {
                 let near = nearest_word(key, known.fields.keys().map(String::as_str));
                 let help = near.map(|near| format!("did you mean {near}?"));

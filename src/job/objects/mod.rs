@@ -23,8 +23,8 @@ use super::run::Run;
 pub(crate) fn objects_of(run: &Run) -> Vec<Value> {
     let workload = &run.workload;
     let mut objects = storage::volume_pair(workload);
-    objects.extend(peers::scripts(workload));
-    objects.extend(peers::rights(workload));
+    objects.extend(peers::scripts_config_map(workload));
+    objects.extend(peers::peer_listing_rights(workload));
     objects.extend(data::data_job(run));
     objects.extend(tensorboard::tensorboard(run));
     objects.push(job_set::job_set(run));

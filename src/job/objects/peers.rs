@@ -7,7 +7,7 @@ use crate::job::names::scripts_name;
 use crate::job::workload::Workload;
 
 /// The scripts that pods run.
-pub(super) fn scripts(workload: &Workload) -> Option<Value> {
+pub(super) fn scripts_config_map(workload: &Workload) -> Option<Value> {
     (!workload.scripts.is_empty()).then(|| {
         json!({
             "apiVersion": "v1",
@@ -19,7 +19,7 @@ pub(super) fn scripts(workload: &Workload) -> Option<Value> {
 }
 
 /// The account of an image that lists its peers' pods, and the right to do that and nothing else.
-pub(super) fn rights(workload: &Workload) -> Vec<Value> {
+pub(super) fn peer_listing_rights(workload: &Workload) -> Vec<Value> {
     if !workload.asks_for_peers {
         return Vec::new();
     }

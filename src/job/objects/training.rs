@@ -84,7 +84,7 @@ pub(super) fn pod_spec(run: &Run, role: &RolePlan) -> Value {
         spec["serviceAccountName"] = json!(workload.name);
     }
     if !workload.scripts.is_empty() {
-        spec["initContainers"] = json!([prepare(run, role, variables)]);
+        spec["initContainers"] = json!([preparing_container(run, role, variables)]);
     }
     if let Some(pool) = &workload.pool {
         spec["nodeSelector"] = json!({POOL_LABEL: pool});
@@ -143,7 +143,7 @@ fn container_resources(workload: &Workload, role: &RolePlan) -> Value {
 }
 
 /// Creates the directories of the run, writable for whatever user the image has, and waits until the data is imported.
-fn prepare(run: &Run, role: &RolePlan, mut variables: Vec<Variable>) -> Value {
+fn preparing_container(run: &Run, role: &RolePlan, mut variables: Vec<Variable>) -> Value {
     let workload = &run.workload;
     variables.retain(|variable| PREPARED.contains(&variable.name.as_str()));
     let directories: Vec<&str> = workload.mounts.values().map(String::as_str).collect();

@@ -20,7 +20,7 @@ pub(super) fn build_mounts(
     for (at, directory) in &file.mounts {
         let (place, source) = (problems.parse::<ContainerPath>(at), problems.parse::<ClaimPath>(directory));
         let (Some(place), Some(source)) = (place, source) else { continue };
-        if let Some(fault) = objection(&place, &source, file) {
+        if let Some(fault) = mount_objection(&place, &source, file) {
             problems.add(at.position, fault);
             continue;
         }
@@ -38,7 +38,7 @@ pub(super) fn build_mounts(
     (mounts.len() == file.mounts.len()).then_some(mounts)
 }
 
-fn objection(place: &ContainerPath, source: &ClaimPath, file: &JobFile) -> Option<Fault> {
+fn mount_objection(place: &ContainerPath, source: &ClaimPath, file: &JobFile) -> Option<Fault> {
     if let Some(fault) = objection_to_place(place, file) {
         return Some(fault);
     }

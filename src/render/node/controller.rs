@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
-use super::super::values::{EncryptionKey, Values};
+use super::super::values::{EncryptionKey, TemplateValues};
 use super::from_template::{READABLE, SECRET, add_template_file, add_template_unit};
 use super::parts::{
     Bootstrap, certificate_text, describe_base_machine, key_text, kubeconfig_for, kubernetes_node,
@@ -37,7 +37,7 @@ const AUTHORITIES: [&str; 2] = ["etcd-ca", "front-proxy-ca"];
 const API_SERVER: &str = "https://127.0.0.1:6443";
 
 pub(super) fn describe_controller(sources: &NodeSources<'_>) -> Result<NodeDescription, RenderError> {
-    let values = Values::of_controller(sources.blueprint, sources.credentials);
+    let values = TemplateValues::of_controller(sources.blueprint, sources.credentials);
     let mut config = describe_base_machine(sources, &values, PoolImage::Flatcar, &SCRIPTS)?;
     let bootstrap = Bootstrap { identity: "controller-bootstrap", api_server: API_SERVER };
     kubernetes_node(&mut config, sources, &values, PoolImage::Flatcar, &bootstrap)?;
@@ -116,7 +116,7 @@ fn add_credentials(config: &mut NodeDescription, sources: &NodeSources<'_>) -> R
 fn add_encryption(
     config: &mut NodeDescription,
     sources: &NodeSources<'_>,
-    values: &Values<'_>,
+    values: &TemplateValues<'_>,
 ) -> Result<(), RenderError> {
     let path = "files/etc/kubernetes/encryption.yaml";
     let mut text = Zeroizing::new(sources.templates.render(path, values)?);

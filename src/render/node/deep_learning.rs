@@ -2,7 +2,7 @@
 
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
-use super::super::values::Values;
+use super::super::values::TemplateValues;
 use super::from_template::{CONTAINERD_CONFIG, READABLE, add_template_file, add_template_unit};
 use super::sources::NodeSources;
 
@@ -41,7 +41,7 @@ pub(super) fn add_base(config: &mut NodeDescription) {
 pub(super) fn add_containerd(
     config: &mut NodeDescription,
     sources: &NodeSources<'_>,
-    values: &Values<'_>,
+    values: &TemplateValues<'_>,
 ) -> Result<(), RenderError> {
     let text = sources.templates.render("files/etc/containerd/config-nvidia.toml", values)?;
     config.file(CONTAINERD_CONFIG, READABLE, Owner::ROOT, text.as_bytes());
@@ -52,7 +52,7 @@ pub(super) fn add_containerd(
 pub(super) fn add_checks(
     config: &mut NodeDescription,
     sources: &NodeSources<'_>,
-    values: &Values<'_>,
+    values: &TemplateValues<'_>,
 ) -> Result<(), RenderError> {
     add_template_file(config, sources, values, "/etc/infra/gpu.env", READABLE, Owner::ROOT)?;
     add_template_file(config, sources, values, "/etc/sysctl.d/91-huge-pages.conf", READABLE, Owner::ROOT)?;

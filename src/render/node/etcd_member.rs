@@ -2,7 +2,7 @@
 
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
-use super::super::values::Values;
+use super::super::values::TemplateValues;
 use super::from_template::{READABLE, SECRET, add_template_file, add_template_unit};
 use super::parts::{certificate_text, describe_base_machine, key_text};
 use super::sources::NodeSources;
@@ -37,7 +37,7 @@ pub(super) fn describe_etcd_member(
     sources: &NodeSources<'_>,
     member: u32,
 ) -> Result<NodeDescription, RenderError> {
-    let values = Values::of_etcd_member(sources.blueprint, member);
+    let values = TemplateValues::of_etcd_member(sources.blueprint, member);
     let mut config = describe_base_machine(sources, &values, PoolImage::Flatcar, &SCRIPTS)?;
     config.directory("/etc/etcd/pki", 0o700, Owner::ETCD);
     config.directory("/var/lib/etcd", 0o700, Owner::ETCD);

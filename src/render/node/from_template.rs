@@ -2,7 +2,7 @@
 
 use super::super::engine::RenderError;
 use super::super::node_description::{NodeDescription, Owner};
-use super::super::values::Values;
+use super::super::values::TemplateValues;
 use super::sources::NodeSources;
 
 /// Files that only their owner may read, and files that everybody may read.
@@ -17,7 +17,7 @@ pub(super) const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 pub(super) fn add_template_file(
     config: &mut NodeDescription,
     sources: &NodeSources<'_>,
-    values: &Values<'_>,
+    values: &TemplateValues<'_>,
     path: &str,
     mode: u32,
     owner: Owner,
@@ -31,7 +31,7 @@ pub(super) fn add_template_file(
 pub(super) fn add_template_unit(
     config: &mut NodeDescription,
     sources: &NodeSources<'_>,
-    values: &Values<'_>,
+    values: &TemplateValues<'_>,
     name: &str,
 ) -> Result<(), RenderError> {
     config.unit(name, sources.templates.render(&format!("units/{name}"), values)?);

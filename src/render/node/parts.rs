@@ -3,7 +3,7 @@
 use super::super::engine::RenderError;
 use super::super::kubeconfig::{ApiEndpoint, KubeconfigSource, render_kubeconfig};
 use super::super::node_description::{NodeDescription, Owner};
-use super::super::values::Values;
+use super::super::values::TemplateValues;
 use super::deep_learning;
 use super::from_template::{
     CONTAINERD_CONFIG, EXECUTABLE, READABLE, SECRET, add_template_file, add_template_unit,
@@ -15,7 +15,7 @@ use crate::credentials::SecretText;
 /// A description with what every machine has: no automatic updates, sessions through SSM, and the scripts it needs.
 pub(super) fn describe_base_machine(
     sources: &NodeSources<'_>,
-    values: &Values<'_>,
+    values: &TemplateValues<'_>,
     image: PoolImage,
     scripts: &[&str],
 ) -> Result<NodeDescription, RenderError> {
@@ -62,7 +62,7 @@ pub(super) struct Bootstrap<'a> {
 pub(super) fn kubernetes_node(
     config: &mut NodeDescription,
     sources: &NodeSources<'_>,
-    values: &Values<'_>,
+    values: &TemplateValues<'_>,
     image: PoolImage,
     bootstrap: &Bootstrap<'_>,
 ) -> Result<(), RenderError> {

@@ -3,7 +3,7 @@
 use super::super::engine::RenderError;
 use super::super::mount_unit::mount_unit;
 use super::super::node_description::{NodeDescription, Owner};
-use super::super::values::Values;
+use super::super::values::TemplateValues;
 use super::deep_learning;
 use super::from_template::{READABLE, add_template_file, add_template_unit};
 use super::parts::{Bootstrap, describe_base_machine, kubernetes_node};
@@ -15,7 +15,7 @@ pub(super) fn describe_worker(
     sources: &NodeSources<'_>,
     pool: &PoolNodes,
 ) -> Result<NodeDescription, RenderError> {
-    let values = Values::of_pool(sources.blueprint, pool);
+    let values = TemplateValues::of_pool(sources.blueprint, pool);
     let mut scripts = vec!["node-environment", "signal-node", "signal-stack", "unpack-cni", "watch-node"];
     if pool.spot {
         scripts.push("watch-spot");

@@ -7,7 +7,7 @@ use serde_json::json;
 use time::format_description::well_known::Rfc3339;
 
 use super::super::engine::RenderError;
-use super::super::values::Values;
+use super::super::values::TemplateValues;
 use super::json::Json;
 use super::network::{
     GroupValues, NetworkValues, RuleValues, SubnetValues, group_values, network_values, rule_values,
@@ -51,7 +51,7 @@ pub(super) struct ClusterStackValues<'a> {
 #[derive(Serialize)]
 pub(super) struct SharedValues<'a> {
     #[serde(flatten)]
-    common: Values<'a>,
+    common: TemplateValues<'a>,
     kms_key_arn: &'a str,
     permissions_boundary: Option<&'a str>,
     key_name: Option<&'a str>,
@@ -92,7 +92,7 @@ impl<'a> SharedValues<'a> {
     pub(super) fn new(blueprint: &'a Blueprint) -> Self {
         let cluster = &blueprint.cluster;
         Self {
-            common: Values::of_cluster(blueprint),
+            common: TemplateValues::of_cluster(blueprint),
             kms_key_arn: cluster.kms_key.as_str(),
             permissions_boundary: cluster.permissions_boundary.as_ref().map(PolicyArn::as_str),
             key_name: cluster.key_name.as_ref().map(KeyName::as_str),

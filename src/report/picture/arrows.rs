@@ -3,7 +3,7 @@
 
 use super::geometry::{LANE_WIDTH, PITCH, PlacedBand, svg_coordinate};
 use crate::blueprint::SecurityGroup;
-use crate::report::connections::{Connection, Origin};
+use crate::report::connections::{AllowedConnection, Origin};
 
 /// The way of a connection.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Arrow {
 }
 
 struct Way<'a, 'b> {
-    connection: &'a Connection<'b>,
+    connection: &'a AllowedConnection<'b>,
     from: usize,
     to: usize,
     lane: usize,
@@ -48,7 +48,7 @@ impl Way<'_, '_> {
 /// The arrows of all connections between bands, and the number of lanes.
 pub(super) fn route_arrows(
     bands: &[PlacedBand],
-    connections: &[Connection<'_>],
+    connections: &[AllowedConnection<'_>],
     edge: i32,
     first_lane: i32,
 ) -> (Vec<Arrow>, i32) {

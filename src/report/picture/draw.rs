@@ -7,13 +7,13 @@ use super::layout::Layout;
 use super::marks::{Mark, Marks};
 use crate::blueprint::{Blueprint, StackPart};
 use crate::report::connections::Origin;
-use crate::report::markup::{Element, element};
+use crate::report::markup::{HtmlElement, element};
 
 /// How many machines of a box are drawn one by one.
 const DRAWN_MACHINES: u32 = 8;
 
 /// Everything but the frame, from the back to the front.
-pub(super) fn draw_picture(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Vec<Element> {
+pub(super) fn draw_picture(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Vec<HtmlElement> {
     let mut drawn = vec![draw_vpc(blueprint, layout, marks)];
     let zones = blueprint.cluster.availability_zones.iter().zip(&layout.zones);
     drawn.extend(zones.map(|(zone, area)| {
@@ -40,7 +40,7 @@ pub(super) fn draw_picture(blueprint: &Blueprint, layout: &Layout, marks: &Marks
 }
 
 /// The name above a picture that stands alone.
-pub(super) fn draw_cluster_name(blueprint: &Blueprint) -> Element {
+pub(super) fn draw_cluster_name(blueprint: &Blueprint) -> HtmlElement {
     let cluster = &blueprint.cluster;
     let detail = format!("{}, Kubernetes {}", cluster.region, cluster.kubernetes.version);
     element("g")
@@ -48,7 +48,7 @@ pub(super) fn draw_cluster_name(blueprint: &Blueprint) -> Element {
         .child(draw_text("detail", 36, 58, &detail, 640, 12))
 }
 
-fn draw_vpc(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Element {
+fn draw_vpc(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> HtmlElement {
     let range = blueprint.cluster.network.vpc_range;
     let title = match &blueprint.network.adopted_vpc {
         Some(id) => format!("VPC {id}, {range}, adopted"),
@@ -69,7 +69,7 @@ fn draw_vpc(blueprint: &Blueprint, layout: &Layout, marks: &Marks) -> Element {
     ))
 }
 
-fn draw_band(placed: &PlacedBand) -> Element {
+fn draw_band(placed: &PlacedBand) -> HtmlElement {
     let (class, place) = match placed.band.origin {
         Some(Origin::Outside(why)) => ("outside", why),
         Some(Origin::Group(group)) => ("group", group.resource()),
@@ -87,7 +87,7 @@ fn draw_band(placed: &PlacedBand) -> Element {
     drawn
 }
 
-fn draw_row_label(row: &Row, area: Area) -> Element {
+fn draw_row_label(row: &Row, area: Area) -> HtmlElement {
     let lines = svg_coordinate(row.details.len() + row.changes.len());
     let mut y = area.y + (area.height - lines * 16 - 20) / 2 + 15;
     let mut drawn = element("g").child(draw_text("title", area.x + 14, y, &row.title, 154, 13));
@@ -103,7 +103,7 @@ fn draw_row_label(row: &Row, area: Area) -> Element {
     drawn
 }
 
-fn draw_card(card: &Card, area: Area) -> Element {
+fn draw_card(card: &Card, area: Area) -> HtmlElement {
     let mut drawn = element("g");
     if let Some(role) = &card.role {
         drawn = drawn.with("data-role", role).with("data-machines", card.machines);
@@ -127,7 +127,7 @@ fn draw_card(card: &Card, area: Area) -> Element {
 }
 
 /// A square for each machine, up to a number that can be seen at once.
-fn draw_machines(card: &Card, area: Area) -> Vec<Element> {
+fn draw_machines(card: &Card, area: Area) -> Vec<HtmlElement> {
     let y = area.y + 29;
     let shown = card.machines.min(DRAWN_MACHINES);
     let square = |position: i32| {
@@ -135,7 +135,7 @@ fn draw_machines(card: &Card, area: Area) -> Vec<Element> {
         draw_rectangle("machine", area, 3)
     };
     let shown = i32::try_from(shown).unwrap_or_default();
-    let mut drawn: Vec<Element> = (0..shown).map(square).collect();
+    let mut drawn: Vec<HtmlElement> = (0..shown).map(square).collect();
     let rest = match card.machines {
         0 => Some("none now".to_owned()),
         more if more > DRAWN_MACHINES => Some(format!("+ {}", more - DRAWN_MACHINES)),
@@ -146,7 +146,7 @@ fn draw_machines(card: &Card, area: Area) -> Vec<Element> {
     drawn
 }
 
-fn draw_arrow(arrow: &Arrow, marks: &Marks) -> Element {
+fn draw_arrow(arrow: &Arrow, marks: &Marks) -> HtmlElement {
     let Arrow { edge, begin, end, .. } = *arrow;
     let mark = arrow.rules.iter().filter_map(|rule| marks.resource(&StackPart::Network, rule)).max();
     let from = match arrow.from {
@@ -221,7 +221,7 @@ fn with_mark(class: &str, mark: Option<Mark>) -> String {
     mark.map_or_else(|| class.to_owned(), |mark| format!("{class} {}", mark.class()))
 }
 
-fn draw_rectangle(class: &str, area: Area, radius: i32) -> Element {
+fn draw_rectangle(class: &str, area: Area, radius: i32) -> HtmlElement {
     element("rect")
         .class(class)
         .with("x", area.x)
@@ -232,7 +232,7 @@ fn draw_rectangle(class: &str, area: Area, radius: i32) -> Element {
 }
 
 /// A line of text that fits; what is cut off is in its tooltip.
-pub(super) fn draw_text(class: &str, x: i32, y: i32, content: &str, width: i32, size: i32) -> Element {
+pub(super) fn draw_text(class: &str, x: i32, y: i32, content: &str, width: i32, size: i32) -> HtmlElement {
     // Six tenths of its size is the mean width of a character in wide fonts, and a little more in most others.
     let room = usize::try_from(width * 10 / (size * 6)).unwrap_or_default().max(2);
     let element = element("text").class(class).with("x", x).with("y", y);

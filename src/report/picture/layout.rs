@@ -3,7 +3,7 @@
 use super::arrows::{Arrow, route_arrows};
 use super::content::{Band, Card, Region, Row, SubnetLabel};
 use super::geometry::{Area, LANE_WIDTH, PITCH, PlacedBand, svg_coordinate};
-use crate::report::connections::Connection;
+use crate::report::connections::AllowedConnection;
 
 const MARGIN: i32 = 20;
 const PADDING: i32 = 16;
@@ -39,7 +39,7 @@ impl Layout {
         bands: &[Band],
         subnets: Vec<SubnetLabel>,
         zones: usize,
-        connections: &[Connection<'_>],
+        connections: &[AllowedConnection<'_>],
         top: i32,
     ) -> Self {
         let zone_count = svg_coordinate(zones.max(1));
@@ -48,7 +48,7 @@ impl Layout {
         let columns = zone_count * grid.column + (zone_count - 1) * COLUMN_GAP;
         let band_width = LABEL_WIDTH + columns + PORTS_WIDTH;
         let slots = |band: &Band| {
-            let touches = |connection: &&Connection<'_>| {
+            let touches = |connection: &&AllowedConnection<'_>| {
                 let ends = band.origin.map(|origin| ends_at(connection, origin));
                 ends.is_some_and(|(begins, arrives)| begins || arrives)
             };
@@ -109,7 +109,7 @@ impl Layout {
 
 /// Whether a connection begins and whether it arrives at an origin.
 pub(super) fn ends_at(
-    connection: &Connection<'_>,
+    connection: &AllowedConnection<'_>,
     origin: crate::report::connections::Origin,
 ) -> (bool, bool) {
     let arrives = crate::report::connections::Origin::Group(connection.to) == origin;

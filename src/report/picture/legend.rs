@@ -1,14 +1,18 @@
 //! The explanation of the arrows below a picture that stands alone: a line for each rule of the table.
 
 use super::draw::draw_text;
-use crate::report::connections::{Connection, Origin, port_in_words, short_name};
-use crate::report::markup::{Element, element};
+use crate::report::connections::{AllowedConnection, Origin, port_in_words, short_name};
+use crate::report::markup::{HtmlElement, element};
 
 const LINE_HEIGHT: i32 = 19;
 const LEFT: i32 = 36;
 
 /// The lines, from `top` on, and how high they are.
-pub(super) fn picture_legend(connections: &[Connection<'_>], top: i32, width: i32) -> (Vec<Element>, i32) {
+pub(super) fn picture_legend(
+    connections: &[AllowedConnection<'_>],
+    top: i32,
+    width: i32,
+) -> (Vec<HtmlElement>, i32) {
     let mut drawn = Vec::new();
     let mut y = top + LINE_HEIGHT;
     for connection in connections {
@@ -39,7 +43,7 @@ pub(super) fn picture_legend(connections: &[Connection<'_>], top: i32, width: i3
     (drawn, y - top)
 }
 
-fn connection_name(connection: &Connection<'_>) -> &'static str {
+fn connection_name(connection: &AllowedConnection<'_>) -> &'static str {
     match connection.from {
         Origin::Outside(_) => "outside",
         Origin::Group(group) => short_name(group),

@@ -14,7 +14,7 @@ use layout::Layout;
 pub(crate) use marks::{Mark, Marks};
 
 use super::connections::connections_between_machines;
-use super::markup::{Element, element, style_element};
+use super::markup::{HtmlElement, element, style_element};
 use crate::blueprint::Blueprint;
 use crate::plural::count_of;
 
@@ -25,7 +25,7 @@ const NAME_HEIGHT: i32 = 72;
 pub(crate) const GENERATOR: &str = "infra report";
 
 /// The picture for a page, which has a heading and the table of connections of its own.
-pub(super) fn cluster_picture(blueprint: &Blueprint, marks: &Marks) -> Element {
+pub(super) fn cluster_picture(blueprint: &Blueprint, marks: &Marks) -> HtmlElement {
     let connections = connections_between_machines(blueprint);
     let zones = blueprint.cluster.availability_zones.len();
     let layout = Layout::new(
@@ -54,7 +54,7 @@ pub(crate) fn picture_file(blueprint: &Blueprint) -> String {
     svg.document("<?xml version=\"1.0\" encoding=\"UTF-8\"?>")
 }
 
-fn picture_frame(blueprint: &Blueprint, width: i32, height: i32) -> Element {
+fn picture_frame(blueprint: &Blueprint, width: i32, height: i32) -> HtmlElement {
     let cluster = &blueprint.cluster;
     let nodes: u32 = cluster.pools.iter().map(|pool| pool.count).sum();
     let description = format!(

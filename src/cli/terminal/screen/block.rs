@@ -11,7 +11,7 @@ use anstream::adapter::strip_str;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::frame::Frame;
+use super::frame::ScreenFrame;
 use super::terminal::{Size, Stream, continuation_signal};
 use crate::cli::terminal::styled_text::StyledText;
 
@@ -38,7 +38,7 @@ struct Drawing {
     stream: Stream,
     has_colors: bool,
     content: Content,
-    frame: Frame,
+    frame: ScreenFrame,
     /// Ends the thread when it is dropped.
     _thread: watch::Sender<()>,
 }
@@ -47,7 +47,8 @@ impl LiveBlock {
     /// Begins to draw. Content of an earlier one is replaced.
     pub(in crate::cli) fn begin(&self, stream: Stream, has_colors: bool, content: Content) {
         let (sender, ended) = watch::channel(());
-        let mut drawing = Drawing { stream, has_colors, content, frame: Frame::default(), _thread: sender };
+        let mut drawing =
+            Drawing { stream, has_colors, content, frame: ScreenFrame::default(), _thread: sender };
         drawing.draw();
         *self.drawing() = Some(drawing);
         let block = self.clone();

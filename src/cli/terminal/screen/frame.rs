@@ -15,13 +15,13 @@ const CLEAR_BELOW: &str = "\u{1b}[J";
 
 /// Lines that are on the terminal.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Frame {
+pub(super) struct ScreenFrame {
     lines: Vec<String>,
     /// How wide the terminal was.
     columns: usize,
 }
 
-impl Frame {
+impl ScreenFrame {
     /// The codes that draw other lines in the place of these; empty if nothing changes.
     pub(super) fn replace(&mut self, lines: Vec<String>, size: Size) -> String {
         let same_width = self.columns == size.columns;
@@ -87,7 +87,7 @@ impl Frame {
 
 #[cfg(test)]
 mod tests {
-    use super::{Frame, Size};
+    use super::{ScreenFrame, Size};
 
     const WIDE: Size = Size { columns: 20, rows: 10 };
 
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_lines_that_changed_are_written_again() {
-        let mut frame = Frame::default();
+        let mut frame = ScreenFrame::default();
         assert_eq!(frame.replace(lines(&["a", "b"]), WIDE), "\ra\u{1b}[K\r\nb\u{1b}[K\r\n\u{1b}[J");
         assert_eq!(frame.replace(lines(&["a", "b"]), WIDE), "");
         assert_eq!(frame.replace(lines(&["a", "c"]), WIDE), "\r\u{1b}[2A\r\nc\u{1b}[K\r\n\u{1b}[J");
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_terminal_that_became_narrower_has_broken_the_lines() {
-        let mut frame = Frame::default();
+        let mut frame = ScreenFrame::default();
         frame.replace(lines(&["\u{1b}[1m0123456789012345\u{1b}[0m", "b", "日本語日本"]), WIDE);
         let narrow = Size { columns: 8, rows: 10 };
         assert_eq!(frame.erase(narrow).matches("\u{1b}[1A").count(), 5, "2 + 1 + 2 rows");
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_cursor_never_goes_above_the_screen_and_forgotten_lines_stay() {
-        let mut frame = Frame::default();
+        let mut frame = ScreenFrame::default();
         frame.replace(lines(&["a", "b", "c"]), WIDE);
         assert_eq!(frame.erase(Size { columns: 20, rows: 3 }).matches("\u{1b}[1A").count(), 2);
         frame.replace(lines(&["a"]), WIDE);

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::compilation::compile;
+use super::compilation::compile_report;
 use super::measurements::Measurements;
 use super::members::{Absence, Member, Runner, members_of};
 use super::pods::{NAMESPACE, Objects, ROLE};
 use super::report::NcclCheckReport;
-use super::rounds::rounds;
+use super::rounds::rounds_of_pairs;
 use super::settings::{NcclCheckProgress, NcclCheckSettings};
-use super::watch::{ProgressReporter, Watch};
+use super::watch::{NcclCheckWatch, ProgressReporter};
 use crate::job::life::error::JobError;
 use crate::job::names::{JOB_LABEL, ROLE_LABEL};
 use crate::kube::{ApiServer, ObjectName, Pod, PodPhase};
@@ -70,7 +70,7 @@ impl<'a> NcclCheck<'a> {
             let processes = member.processes(settings.backend);
             self.api.apply(&objects.machine(number, &member.node, processes)).await?;
         }
-        let mut watch = Watch::new(self.api, &objects, waiting, report_progress);
+        let mut watch = NcclCheckWatch::new(self.api, &objects, waiting, report_progress);
         let addresses = watch.wait_for_machines(&mut members).await?;
         let runners: Vec<Runner<'_>> = members
             .iter()
@@ -87,7 +87,7 @@ impl<'a> NcclCheck<'a> {
             runners.iter().map(|runner| json!({"address": runner.address, "processes": runner.processes}));
         let plan = json!({
             "machines": machines.collect::<Vec<_>>(),
-            "rounds": rounds(runners.len()),
+            "rounds": rounds_of_pairs(runners.len()),
             "bytes": settings.bytes,
             "limit": GROUP_SECONDS,
         });
@@ -97,7 +97,7 @@ impl<'a> NcclCheck<'a> {
         if runners.len() == measured.errors.len() {
             return Err(nobody_begins(&runners, &measured));
         }
-        Ok(compile(settings, &members, &runners, &measured))
+        Ok(compile_report(settings, &members, &runners, &measured))
     }
 
     /// Why pods of machines have ended, which the pod that conducts the check does not know.
@@ -135,7 +135,7 @@ impl<'a> NcclCheck<'a> {
         };
         // What is wrong with a machine is a finding, whoever uses the others.
         if left_out.is_empty() || has_problem {
-            let mut report = compile(&self.settings, members, &[], &Measurements::default());
+            let mut report = compile_report(&self.settings, members, &[], &Measurements::default());
             if has_problem && has_free {
                 report.problems.push(free);
             }

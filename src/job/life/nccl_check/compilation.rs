@@ -4,13 +4,13 @@ use super::measurements::Measurements;
 use super::members::{Absence, Member, Runner};
 use super::report::{Backend, MachineBandwidth, NcclCheckReport, PairBandwidth};
 use super::settings::NcclCheckSettings;
-use super::verdict::{Standard, judge, upper_median};
+use super::verdict::{Standard, judge_bandwidths, upper_median};
 use crate::config::gpu::gpus_of;
 use crate::config::values::InstanceType;
 use crate::plural::count_of;
 
 /// Compiles the report. `runners` are the members that measured, by their numbers.
-pub(super) fn compile(
+pub(super) fn compile_report(
     settings: &NcclCheckSettings,
     members: &[Member],
     runners: &[Runner<'_>],
@@ -21,11 +21,11 @@ pub(super) fn compile(
     let standard = Standard {
         names: runners.iter().map(|runner| runner.node.name.clone()).collect(),
         types: runners.iter().map(|runner| runner.node.instance_type.clone()).collect(),
-        expected: expectation(runners).filter(|_| is_over_efa),
+        expected: expected_bandwidth(runners).filter(|_| is_over_efa),
         has_efa,
         backend: settings.backend,
     };
-    let verdict = judge(measured, &standard);
+    let verdict = judge_bandwidths(measured, &standard);
     let number_of = |member: &Member| runners.iter().position(|runner| runner.node.name == member.node.name);
     let machines = members.iter().map(|member| {
         let number = number_of(member);
@@ -98,7 +98,7 @@ fn pairs_with<'n>(measured: &Measurements, own: usize, names: &'n [String]) -> V
 }
 
 /// What the table expects of the machines; nothing unless it expects something of each.
-fn expectation(runners: &[Runner<'_>]) -> Option<f64> {
+fn expected_bandwidth(runners: &[Runner<'_>]) -> Option<f64> {
     let of = |runner: &Runner<'_>| {
         let instance_type: InstanceType = runner.node.instance_type.as_deref()?.parse().ok()?;
         gpus_of(&instance_type).ok()??.expected_all_reduce

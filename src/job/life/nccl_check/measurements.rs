@@ -50,7 +50,7 @@ impl Measurements {
                 self.add_group(&group, Ok(bus_bandwidth(bytes, ranks, seconds)));
             }
             Line::Failed { group, errors } => {
-                self.add_group(&group, Err(telling(errors)));
+                self.add_group(&group, Err(error_that_says_most(errors)));
             }
             Line::Machine { machine, error } => {
                 self.errors.insert(machine, error);
@@ -74,7 +74,7 @@ impl Measurements {
 }
 
 /// The error that says most: a machine whose peer has failed knows only that it got no answer.
-fn telling(errors: BTreeMap<String, String>) -> String {
+fn error_that_says_most(errors: BTreeMap<String, String>) -> String {
     let silence = "no answer in time".to_owned();
     errors.into_values().find(|why| *why != silence).unwrap_or(silence)
 }

@@ -2,7 +2,7 @@
 
 /// Every pair once, in rounds of pairs that share no machine (the circle method of tournaments), and then all machines together, unless
 /// they are a pair themselves.
-pub(super) fn rounds(machines: usize) -> Vec<Vec<Vec<usize>>> {
+pub(super) fn rounds_of_pairs(machines: usize) -> Vec<Vec<Vec<usize>>> {
     if machines < 2 {
         return Vec::new();
     }
@@ -27,12 +27,12 @@ pub(super) fn rounds(machines: usize) -> Vec<Vec<Vec<usize>>> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::rounds;
+    use super::rounds_of_pairs;
 
     #[test]
     fn every_pair_meets_once_and_nobody_is_in_two_pairs_of_a_round() {
         for machines in 2..=17_usize {
-            let mut rounds = rounds(machines);
+            let mut rounds = rounds_of_pairs(machines);
             if machines > 2 {
                 assert_eq!(rounds.pop(), Some(vec![(0..machines).collect()]));
             }
@@ -51,6 +51,6 @@ mod tests {
 
     #[test]
     fn one_machine_has_nobody_to_measure_with() {
-        assert!(rounds(0).is_empty() && rounds(1).is_empty());
+        assert!(rounds_of_pairs(0).is_empty() && rounds_of_pairs(1).is_empty());
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Verdict {
 }
 
 /// Judges what was measured.
-pub(super) fn judge(measured: &Measurements, standard: &Standard) -> Verdict {
+pub(super) fn judge_bandwidths(measured: &Measurements, standard: &Standard) -> Verdict {
     let mut verdict = Verdict { machines: measured.errors.clone(), others: Vec::new() };
     blame_failures(measured, standard, &mut verdict);
     blame_tcp(measured, standard, &mut verdict);
@@ -122,14 +122,14 @@ fn blame_slowness(measured: &Measurements, standard: &Standard, verdict: &mut Ve
         })
         .collect();
     let slow = slow_part(standard.backend);
-    let references = references(&open, standard, verdict);
+    let references = reference_bandwidths(&open, standard, verdict);
     for pair in &mut open {
         let [one, other] = pair.machines.map(|number| references[number]);
         pair.part = one.zip(other).map_or(1.0, |(one, other)| pair.bandwidth / one.min(other));
     }
     open.retain(|pair| !pair.machines.iter().any(|number| verdict.machines.contains_key(number)));
     // The slowest goes first: what its pairs say of the others is not their fault. Then those that are slow with most.
-    for (fewest_pairs, of) in [(1, best as fn(&[f64]) -> Option<f64>), (2, upper_median)] {
+    for (fewest_pairs, of) in [(1, best_bandwidth as fn(&[f64]) -> Option<f64>), (2, upper_median)] {
         loop {
             let candidates = (0..standard.names.len()).filter_map(|number| {
                 let own: Vec<&Pair> = pairs_with(&open, number).collect();
@@ -138,7 +138,7 @@ fn blame_slowness(measured: &Measurements, standard: &Standard, verdict: &mut Ve
                 let is_slow = own.len() >= fewest_pairs && part < slow;
                 is_slow.then_some((part, number, bandwidth, references[number]?))
             });
-            let slowest = candidates.min_by(|one, other| compare(one.0, other.0));
+            let slowest = candidates.min_by(|one, other| compare_bandwidths(one.0, other.0));
             let Some((_, number, bandwidth, reference)) = slowest else { break };
             let (bandwidth, reference) = (gigabytes_in_words(bandwidth), gigabytes_in_words(reference));
             let how = if fewest_pairs == 1 { "at most" } else { "usually" };
@@ -154,7 +154,7 @@ fn blame_slowness(measured: &Measurements, standard: &Standard, verdict: &mut Ve
     let Some(expected) = standard.expected else { return };
     for number in 0..standard.names.len() {
         let bandwidths: Vec<f64> = pairs_with(&open, number).map(|pair| pair.bandwidth).collect();
-        if let Some(best) = best(&bandwidths).filter(|best| *best < expected) {
+        if let Some(best) = best_bandwidth(&bandwidths).filter(|best| *best < expected) {
             let (best, expected) = (gigabytes_in_words(best), gigabytes_in_words(expected));
             verdict.machines.insert(number, format!("at most {best}; {expected} is expected"));
         }
@@ -175,14 +175,16 @@ fn pairs_with(pairs: &[Pair], number: usize) -> impl Iterator<Item = &Pair> {
 }
 
 /// For each machine, what those of its type reach; nothing if it is the only one.
-fn references(open: &[Pair], standard: &Standard, verdict: &Verdict) -> Vec<Option<f64>> {
+fn reference_bandwidths(open: &[Pair], standard: &Standard, verdict: &Verdict) -> Vec<Option<f64>> {
     let numbers = 0..standard.names.len();
     let alike =
         |number: usize| numbers.clone().filter(move |other| standard.types[*other] == standard.types[number]);
     let reference = |number: usize| {
         let bests: Vec<f64> = alike(number)
             .filter(|other| !verdict.machines.contains_key(other))
-            .filter_map(|other| best(&pairs_with(open, other).map(|pair| pair.bandwidth).collect::<Vec<_>>()))
+            .filter_map(|other| {
+                best_bandwidth(&pairs_with(open, other).map(|pair| pair.bandwidth).collect::<Vec<_>>())
+            })
             .collect();
         upper_median(&bests).filter(|_| alike(number).count() > 1)
     };
@@ -211,18 +213,18 @@ fn pairs_of(
     measured.pairs.iter().filter(move |(one, other, _)| *one == number || *other == number)
 }
 
-fn compare(one: f64, other: f64) -> Ordering {
+fn compare_bandwidths(one: f64, other: f64) -> Ordering {
     one.total_cmp(&other)
 }
 
-fn best(values: &[f64]) -> Option<f64> {
-    values.iter().copied().max_by(|one, other| compare(*one, *other))
+fn best_bandwidth(values: &[f64]) -> Option<f64> {
+    values.iter().copied().max_by(|one, other| compare_bandwidths(*one, *other))
 }
 
 /// The median; of an even number the greater of the two in the middle, so that one slow partner of two says nothing.
 pub(super) fn upper_median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(|one, other| compare(*one, *other));
+    sorted.sort_by(|one, other| compare_bandwidths(*one, *other));
     sorted.get(sorted.len() / 2).copied()
 }
 
@@ -232,8 +234,8 @@ mod tests {
 
     use super::super::measurements::Measurements;
     use super::super::report::{Backend, Transport};
-    use super::super::rounds::rounds;
-    use super::{Standard, Verdict, judge};
+    use super::super::rounds::rounds_of_pairs;
+    use super::{Standard, Verdict, judge_bandwidths};
 
     fn standard(machines: usize) -> Standard {
         Standard {
@@ -247,7 +249,7 @@ mod tests {
 
     /// Every pair of machines, as `of` says.
     fn measured(machines: usize, of: impl Fn(usize, usize) -> Result<f64, String>) -> Measurements {
-        let pairs = rounds(machines).into_iter().flatten().filter(|group| group.len() == 2);
+        let pairs = rounds_of_pairs(machines).into_iter().flatten().filter(|group| group.len() == 2);
         let pairs = pairs.map(|pair| (pair[0], pair[1], of(pair[0], pair[1]))).collect();
         Measurements { pairs, ..Measurements::default() }
     }
@@ -263,7 +265,11 @@ mod tests {
     #[test]
     fn machines_that_are_about_as_fast_are_healthy() {
         for speeds in [&[96.0, 94.0][..], &[90.0, 96.0, 80.0], &[1.2, 1.0, 1.1, 0.95, 1.3]] {
-            assert_eq!(judge(&of_speeds(speeds), &standard(speeds.len())), Verdict::default(), "{speeds:?}");
+            assert_eq!(
+                judge_bandwidths(&of_speeds(speeds), &standard(speeds.len())),
+                Verdict::default(),
+                "{speeds:?}"
+            );
         }
     }
 
@@ -275,10 +281,10 @@ mod tests {
             (&[11.0, 95.0, 12.0, 96.0], vec![0, 2]),
             (&[11.0, 95.0, 50.0, 96.0, 97.0, 94.0], vec![0, 2]),
         ] {
-            let verdict = judge(&of_speeds(speeds), &standard(speeds.len()));
+            let verdict = judge_bandwidths(&of_speeds(speeds), &standard(speeds.len()));
             assert_eq!((blamed(&verdict), verdict.others.len()), (slow, 0), "{speeds:?}");
         }
-        let verdict = judge(&of_speeds(&[96.0, 11.0, 95.0]), &standard(3));
+        let verdict = judge_bandwidths(&of_speeds(&[96.0, 11.0, 95.0]), &standard(3));
         assert_eq!(verdict.machines[&1], "slow: at most 11.0 GB/s, others reach 95.0 GB/s");
     }
 
@@ -286,19 +292,19 @@ mod tests {
     fn processors_with_other_work_are_no_slow_network() {
         let over_gloo = Standard { backend: Backend::Gloo, ..standard(4) };
         let noisy = of_speeds(&[0.61, 0.42, 0.71, 0.6]);
-        assert_eq!(judge(&noisy, &over_gloo), Verdict::default());
-        assert_eq!(blamed(&judge(&noisy, &standard(4))), [1]);
-        assert_eq!(blamed(&judge(&of_speeds(&[0.61, 0.2, 0.71, 0.6]), &over_gloo)), [1]);
+        assert_eq!(judge_bandwidths(&noisy, &over_gloo), Verdict::default());
+        assert_eq!(blamed(&judge_bandwidths(&noisy, &standard(4))), [1]);
+        assert_eq!(blamed(&judge_bandwidths(&of_speeds(&[0.61, 0.2, 0.71, 0.6]), &over_gloo)), [1]);
     }
 
     #[test]
     fn a_machine_that_is_slow_with_most_is_named_and_a_pair_that_is_slow_alone_too() {
         let partly = measured(5, |one, other| Ok(if one == 0 && other != 1 { 20.0 } else { 96.0 }));
-        let verdict = judge(&partly, &standard(5));
+        let verdict = judge_bandwidths(&partly, &standard(5));
         assert_eq!((blamed(&verdict), verdict.others.len()), (vec![0], 0));
         assert_eq!(verdict.machines[&0], "slow: usually 20.0 GB/s, others reach 96.0 GB/s");
         let pair = measured(4, |one, other| Ok(if (one, other) == (1, 2) { 20.0 } else { 96.0 }));
-        let verdict = judge(&pair, &standard(4));
+        let verdict = judge_bandwidths(&pair, &standard(4));
         assert_eq!(blamed(&verdict), Vec::<usize>::new());
         assert_eq!(verdict.others, ["m1 and m2 reach 20.0 GB/s with each other, and more with others"]);
     }
@@ -311,36 +317,36 @@ mod tests {
                 if hangs { Err("no answer in time".to_owned()) } else { Ok(96.0) }
             }
         };
-        let verdict = judge(&measured(4, hangs(&[2])), &standard(4));
+        let verdict = judge_bandwidths(&measured(4, hangs(&[2])), &standard(4));
         assert_eq!(
             verdict.machines,
             BTreeMap::from([(2, "it reaches no other machine, in 3 pairs: no answer in time".to_owned())])
         );
-        let verdict = judge(&measured(5, hangs(&[0, 3])), &standard(5));
+        let verdict = judge_bandwidths(&measured(5, hangs(&[0, 3])), &standard(5));
         assert_eq!((blamed(&verdict), verdict.others.len()), (vec![0, 3], 0));
         let partly = measured(5, |one, other| match (one, other) {
             (1, 2..=4) => Err("no answer in time".to_owned()),
             _ => Ok(96.0),
         });
-        let verdict = judge(&partly, &standard(5));
+        let verdict = judge_bandwidths(&partly, &standard(5));
         assert_eq!(
             verdict.machines,
             BTreeMap::from([(1, "3 of its 4 pairs failed: no answer in time".to_owned())])
         );
-        let verdict = judge(&measured(2, hangs(&[0])), &standard(2));
+        let verdict = judge_bandwidths(&measured(2, hangs(&[0])), &standard(2));
         assert_eq!(verdict.others, ["m0 and m1: no answer in time"]);
     }
 
     #[test]
     fn what_the_table_expects_is_asked_of_every_machine() {
         let expecting = Standard { expected: Some(240.0), ..standard(3) };
-        let verdict = judge(&of_speeds(&[300.0, 310.0, 305.0]), &expecting);
+        let verdict = judge_bandwidths(&of_speeds(&[300.0, 310.0, 305.0]), &expecting);
         assert_eq!(verdict, Verdict::default());
-        let verdict = judge(&of_speeds(&[100.0, 101.0, 102.0]), &expecting);
+        let verdict = judge_bandwidths(&of_speeds(&[100.0, 101.0, 102.0]), &expecting);
         assert_eq!(blamed(&verdict), [0, 1, 2]);
         assert_eq!(verdict.machines[&0], "at most 100 GB/s; 240 GB/s is expected");
         let slow_together = Measurements { together: Some(Ok(90.0)), ..of_speeds(&[300.0, 310.0, 305.0]) };
-        let verdict = judge(&slow_together, &expecting);
+        let verdict = judge_bandwidths(&slow_together, &expecting);
         assert_eq!(verdict.others, ["all machines together reach 90.0 GB/s; 240 GB/s is expected"]);
     }
 
@@ -349,11 +355,11 @@ mod tests {
         let over = |transport| (0..3).map(|number| (number, transport)).collect();
         let uses_tcp = Measurements { transports: over(Transport::Tcp), ..of_speeds(&[3.0, 3.1, 3.2]) };
         let with_efa = Standard { has_efa: true, expected: Some(240.0), ..standard(3) };
-        let verdict = judge(&uses_tcp, &with_efa);
+        let verdict = judge_bandwidths(&uses_tcp, &with_efa);
         assert_eq!(verdict.machines.into_values().collect::<Vec<_>>(), ["NCCL uses TCP instead of EFA"; 3]);
-        assert_eq!(judge(&uses_tcp, &standard(3)), Verdict::default());
+        assert_eq!(judge_bandwidths(&uses_tcp, &standard(3)), Verdict::default());
         let uses_efa = Measurements { transports: over(Transport::Efa), ..of_speeds(&[300.0, 310.0, 320.0]) };
-        assert_eq!(judge(&uses_efa, &with_efa), Verdict::default());
+        assert_eq!(judge_bandwidths(&uses_efa, &with_efa), Verdict::default());
     }
 
     #[test]
@@ -361,8 +367,8 @@ mod tests {
         let mut mixed = standard(4);
         mixed.types[2] = Some("g5.xlarge".to_owned());
         mixed.types[3] = Some("g5.xlarge".to_owned());
-        assert_eq!(judge(&of_speeds(&[96.0, 95.0, 10.0, 11.0]), &mixed), Verdict::default());
-        let verdict = judge(&of_speeds(&[96.0, 95.0, 10.0, 2.0]), &mixed);
+        assert_eq!(judge_bandwidths(&of_speeds(&[96.0, 95.0, 10.0, 11.0]), &mixed), Verdict::default());
+        let verdict = judge_bandwidths(&of_speeds(&[96.0, 95.0, 10.0, 2.0]), &mixed);
         assert_eq!(blamed(&verdict), [3]);
     }
 
@@ -370,7 +376,7 @@ mod tests {
     fn a_machine_that_cannot_begin_is_named_once() {
         let lost = measured(3, |_, other| if other == 2 { Err("gone".to_owned()) } else { Ok(96.0) });
         let lost = Measurements { errors: BTreeMap::from([(2, "gone".to_owned())]), ..lost };
-        let verdict = judge(&lost, &standard(3));
+        let verdict = judge_bandwidths(&lost, &standard(3));
         assert_eq!(
             verdict,
             Verdict { machines: BTreeMap::from([(2, "gone".to_owned())]), others: Vec::new() }

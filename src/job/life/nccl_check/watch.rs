@@ -20,7 +20,7 @@ const LONGEST_LOG: usize = 16 << 20;
 pub(super) type ProgressReporter<'t> = dyn FnMut(NcclCheckProgress) + Send + 't;
 
 /// The pods of a check, and whoever waits for them.
-pub(super) struct Watch<'w> {
+pub(super) struct NcclCheckWatch<'w> {
     api: &'w ApiServer,
     objects: &'w Objects<'w>,
     waiting: &'w Waiting,
@@ -29,7 +29,7 @@ pub(super) struct Watch<'w> {
     reported: Option<NcclCheckProgress>,
 }
 
-impl<'w> Watch<'w> {
+impl<'w> NcclCheckWatch<'w> {
     pub(super) fn new(
         api: &'w ApiServer,
         objects: &'w Objects<'w>,
