@@ -6,7 +6,7 @@ use std::path::Path;
 
 use infra::blueprint::Blueprint;
 use infra::config;
-use infra::credentials::{AuthoritySource, Request, CredentialStore, ensure_credentials};
+use infra::credentials::{AuthoritySource, CredentialStore, Request, ensure_credentials};
 use time::OffsetDateTime;
 
 const DAYS: u16 = 50 * 365;
@@ -22,7 +22,8 @@ fn main() {
         let mut identities = Blueprint::new(cluster).expect("a golden cluster can be planned").identities;
         identities.authorities.iter_mut().for_each(|authority| authority.days = DAYS);
         identities.certificates.iter_mut().for_each(|certificate| certificate.days = DAYS);
-        let store = CredentialStore::open(&directory.join("credentials"), || {}).expect("credentials can be opened");
+        let store =
+            CredentialStore::open(&directory.join("credentials"), || {}).expect("credentials can be opened");
         let request = Request {
             identities: &identities,
             now: OffsetDateTime::now_utc(),

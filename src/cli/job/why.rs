@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &WhyArguments, session: &Session) -> anyhow::Result
     match session.output {
         Output::Json => session.printer.json(&explanation)?,
         Output::Text | Output::Markdown | Output::Html => {
-            session.printer.data(explanation_text(&explanation))?
+            session.printer.data(explanation_text(&explanation))?;
         }
     }
     Ok(if explanation.state == JobState::Failed { Exit::Unhealthy } else { Exit::Done })

@@ -66,7 +66,7 @@ fn check_field_type(value: &Value, kind: &str, field: &str, findings: &mut Findi
     if let Some(item) = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']')) {
         match value.as_array() {
             Some(items) => items.iter().enumerate().for_each(|(number, value)| {
-                check_field_type(value, item, &format!("{field}[{number}]"), findings)
+                check_field_type(value, item, &format!("{field}[{number}]"), findings);
             }),
             None => findings.add(field, format!("it must be a list, and is {}", describe_type(value)), None),
         }

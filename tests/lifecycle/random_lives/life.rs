@@ -9,7 +9,7 @@ use super::cluster_file::{Change, ClusterFile};
 use super::figures::Figures;
 use super::groups::{desired_count, scale};
 use super::story::{Act, Pair, StackFault, Story, Trouble};
-use super::verdict::{Ends, judge_bandwidths};
+use super::verdict::{Ends, judge};
 use crate::matrix::failures::Failure;
 use crate::matrix::traces::leave_traces;
 use crate::support::census::Census;
@@ -162,7 +162,7 @@ impl Life {
         for outcome in &outcomes {
             self.figures.command(outcome);
             let ends: &[i32] = if pair == Pair::UpAndDestroy { &[0, 1, 7] } else { &[0] };
-            judge_bandwidths(outcome, ends)?;
+            judge(outcome, ends)?;
         }
         match pair {
             Pair::TwoUps => self.expect_settled(&sizes),
