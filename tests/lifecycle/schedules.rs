@@ -287,7 +287,7 @@ fn an_end_in_the_past_is_refused_by_up_and_said_by_plan_and_validate() {
         .up([])
         .expect_code(1)
         .expect_stderr(ended)
-        .expect_stderr("set `expires` of pool cpu to a later time, or remove it, to start the pool again");
+        .expect_stderr("set `expires` of pool cpu to a later time or remove it to start the pool again");
     assert_eq!(world.proxy.operations(), [""; 0]);
     world.run(["plan"]).expect_code(0).expect_stderr(&format!("{ended}; `infra up` will refuse it"));
     world.run(["validate"]).expect_code(0).expect_stderr(&format!("{ended}; `infra up` will refuse it"));
