@@ -243,7 +243,9 @@ class NodeCertificates(Chapters):
         self.cluster.account.client("ec2").terminate_instances(InstanceIds=[min(known)])
         self.wait_for("a machine in its place", lambda: {machine.id for machine in self.of_role("pool-cpu")} - known)
         [newcomer] = [machine for machine in self.of_role("pool-cpu") if machine.id not in known]
-        self.wait_for("it joins", lambda: self.all_nodes_are_ready(NODES))
+        # Of the terminated machine the Node may still be Ready.
+        self.wait_for("it joins", lambda: newcomer.ready.is_set() and self.nodes().get(newcomer.facts["name"]) == "True")
+        self.wait_for("the other Node is deleted", lambda: self.all_nodes_are_ready(NODES))
 
         def serial(path):
             return newcomer.run("openssl", "x509", "-in", path, "-noout", "-serial")
