@@ -162,4 +162,6 @@ print(port, flush=True)
 config = hypercorn.config.Config()
 config.bind = [f"fd://{listener.detach()}"]
 config.loglevel = "ERROR"
+# After the default of 5 seconds a connection may be closed just when its client, who does not retry, sends the next request.
+config.keep_alive_timeout = 3600
 asyncio.run(hypercorn.asyncio.serve(serve, config))
