@@ -1,6 +1,7 @@
 """Chromium without a window, with a directory of its own and without any network."""
 
 import tempfile
+import time
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
@@ -17,6 +18,11 @@ FLAGS = [
     "--disable-sync",
 ]
 PHONE, DESKTOP = 390, 1280
+PATIENCE_SECONDS = 20
+HIDDEN = """() => [...document.querySelectorAll('details')]
+    .filter(part => ![...part.children].some(child => child.tagName !== 'SUMMARY' && child.checkVisibility({contentVisibilityAuto: true})
+        && child.getBoundingClientRect().height > 0))
+    .map(part => part.querySelector('summary').textContent)"""
 
 
 class Browser:
@@ -70,10 +76,10 @@ class Opened:
         """Closed parts of which paper would not show what is in them."""
         self.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = false)")
         self.page.emulate_media(media="print")
-        found = self.page.evaluate("""() => [...document.querySelectorAll('details')]
-            .filter(part => ![...part.children].some(child => child.tagName !== 'SUMMARY' && child.checkVisibility({contentVisibilityAuto: true})
-                && child.getBoundingClientRect().height > 0))
-            .map(part => part.querySelector('summary').textContent)""")
+        # A busy browser lays the page out for paper a moment later.
+        end = time.monotonic() + PATIENCE_SECONDS
+        while (found := self.page.evaluate(HIDDEN)) and time.monotonic() < end:
+            time.sleep(0.1)
         self.page.emulate_media(media="screen")
         return found
 
